@@ -73,18 +73,19 @@ class Bias {
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
   /// What the step adds: appends it for the tokens that continue a phrase, and returns what it adds to every token.
   template <class = void>
-  float bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
-    if (trivial()) return 0;
+  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
+    if (trivial()) return {};
     // What an output may still be given, if the search bears no other rise, before this token and after it.
     auto const most = place.falling ? graph_->most_per_token() : 0.0f;
     auto const before = most * static_cast<float>(place.falling ? place.left : 0);
     auto const after = place.last || place.over ? 0.0f : before - most;
     auto const back = place.first ? 0.0f : -lent(state) - before;
-    if (place.over) return back;
+    if (place.over) return {.all = back};
+    SortedEdits sorted;
     if (state.paid == nullptr && !graph_->options().once) {
-      graph_->edit(state.place, edits, place.last);
+      sorted = graph_->edit(state.place, edits, place.last);
     } else {
-      graph_->edit(state.place, edits, [&](ContextGraph::State arrived) {
+      sorted = graph_->edit(state.place, edits, [&](ContextGraph::State arrived) {
         auto then = state;
         auto const paid = arrive(then, arrived);
         return paid + (place.last ? 0.0f : lent(then));
@@ -92,7 +93,7 @@ class Bias {
     }
     if (after != 0)
       for (auto const eos : place.vocabulary.eos) edits.push_back({eos, -after});
-    return back + after;
+    return {back + after, sorted};
   }
   /// What an output has been given for the beginning that it ends in.
   float lent(State const& state) const {

@@ -54,10 +54,11 @@ class ContextGraph {
     detail::BiasedSpellings const spellings(phrases, options.per_token);
     used_ = spellings.used();
     build(spellings, phrases.size());
-    for (auto node = first_[root]; node < first_[root + 1]; ++node) {
-      if (auto const gain = paid(node) + credit(node); gain != 0) begin_.push_back({token_[at(node)], gain});
-      if (paid(node) != 0) last_.push_back({token_[at(node)], paid(node)});
-    }
+    auto const list = [&](std::vector<Edit>& edits, float& most, State node, float gain) {
+      if (gain != 0) edits.push_back({token_[at(node)], gain}), most = (std::max)(most, gain);
+    };
+    for (auto node = first_[root]; node < first_[root + 1]; ++node)
+      list(begin_, begin_most_, node, paid(node) + credit(node)), list(last_, last_most_, node, paid(node));
   }
 
   ContextOptions const& options() const { return options_; }
@@ -75,21 +76,23 @@ class ContextGraph {
   float paid(State arrived) const { return paid_[at(arrived)]; }
 
   /// Appends one edit for each token that continues or begins a phrase, of what it adds beside -credit(state), which
-  /// every token adds. `last`: the output ends after it, so that nothing is lent. Those that begin phrases come first, by
-  /// token. O(c log r + r) for c tokens that continue one and r that begin one.
-  void edit(State state, std::vector<Edit>& edits, bool last = false) const {
-    auto const begin = edits.size();
+  /// every token adds. `last`: the output ends after it, so that nothing is lent. Those that begin phrases come first,
+  /// then the others, both by token. O(c log r + r) for c tokens that continue one and r that begin one.
+  SortedEdits edit(State state, std::vector<Edit>& edits, bool last = false) const {
     auto const& roots = last ? last_ : begin_;
     edits.insert(edits.end(), roots.begin(), roots.end());
-    go_on(state, edits, begin, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
+    return go_on(state, edits, roots.size(), last ? last_most_ : begin_most_,
+                 [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
   }
   /// The same with another gain: gain(state that a token arrives at).
   template <class Gain>
-  void edit(State state, std::vector<Edit>& edits, Gain const& gain) const {
-    auto const begin = edits.size();
+  SortedEdits edit(State state, std::vector<Edit>& edits, Gain const& gain) const {
+    auto const before = edits.size();
+    auto most = 0.0f;
     for (auto node = first_[root]; node < first_[root + 1]; ++node)
-      if (auto const add = gain(node); add != 0) edits.push_back({token_[at(node)], add});
-    go_on(state, edits, begin, gain);
+      if (auto const add = gain(node); add != 0)
+        edits.push_back({token_[at(node)], add}), most = (std::max)(most, add);
+    return go_on(state, edits, edits.size() - before, most, gain);
   }
 
   bool empty() const { return token_.size() == 1; }
@@ -136,10 +139,10 @@ class ContextGraph {
     return found == end || *found != token ? root : static_cast<State>(found - token_.begin());
   }
 
-  /// Adds the edits of tokens that continue a phrase to those of the root, from `begin` on: they take their places.
+  /// Adds the edits of tokens that continue a phrase to the last `roots` ones: they take their places.
   template <class Gain>
-  void go_on(State state, std::vector<Edit>& edits, std::size_t begin, Gain const& gain) const {
-    auto const from_root = edits.size();
+  SortedEdits go_on(State state, std::vector<Edit>& edits, std::size_t roots, float most, Gain const& gain) const {
+    auto const from_root = static_cast<std::ptrdiff_t>(edits.size());
     auto const by_token = [](Edit const& x, Edit const& y) { return x.token < y.token; };
     for (auto from = state; from != root; from = fail_[at(from)])
       for (auto node = first_[at(from)]; node < first_[at(from) + 1]; ++node) {
@@ -148,12 +151,14 @@ class ContextGraph {
         while (deeper != from && child(deeper, token) == root) deeper = fail_[at(deeper)];
         if (deeper != from) continue;
         Edit const edit{token, gain(node)};
-        auto const first = edits.begin() + static_cast<std::ptrdiff_t>(begin);
-        auto const end = edits.begin() + static_cast<std::ptrdiff_t>(from_root);
-        auto const same = std::lower_bound(first, end, edit, by_token);
-        if (same != end && same->token == token) *same = edit;
+        auto const end = edits.begin() + from_root;
+        auto const same = std::lower_bound(end - static_cast<std::ptrdiff_t>(roots), end, edit, by_token);
+        if (same != end && same->token == token) *same = edit, most = (std::max)(most, edit.add);
         else edits.push_back(edit);
       }
+    auto const second = std::ssize(edits) - from_root;
+    if (fail_[at(state)] != root) std::sort(edits.begin() + from_root, edits.end(), by_token);
+    return {static_cast<std::int32_t>(roots), static_cast<std::int32_t>(second), most};
   }
 
   /// Breadth first: a state is a range of the sorted spellings, and the children of a state are consecutive.
@@ -232,7 +237,7 @@ class ContextGraph {
   std::vector<Completed> completed_;
   std::vector<Edit> begin_, last_;  // by token
   std::vector<Used> used_;          // by token
-  float most_ = 0;
+  float most_ = 0, begin_most_ = 0, last_most_ = 0;  // of any token, and of begin_ and last_
 };
 
 }  // namespace sluice::inline v0

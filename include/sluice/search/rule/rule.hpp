@@ -43,6 +43,12 @@ struct BiasPlace {
   bool falling;  ///< the search proves its result by log-probabilities that only fall: only those of the first token may rise
 };
 
+/// What a rule adds to a line beside its edits.
+struct BiasSum {
+  float all = 0;         ///< is added to the log-probability of every token; not before a softmax, which it would not change
+  SortedEdits sorted{};  ///< of the edits appended; only if none were there before
+};
+
 // clang-format off
 /// A rule is a logits processor: it looks at one hypothesis and edits the scores of its next token. `State` is a small
 /// value that follows the hypothesis (an automaton's state; an empty struct if the tokens are enough).
@@ -61,8 +67,7 @@ struct BiasPlace {
 ///    all. `left`: how many tokens may still come, the end included. Acts like Query::only, on probes too. It requires
 ///    `require_possible(state, output, left)`, which throws std::invalid_argument if no output can begin with a forced
 ///    prefix. See Structure;
-///  - `bias(state, place, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a float that
-///    is added to the log-probability of every token. Edits before the softmax go without it: it would change nothing.
+///  - `bias(state, place, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a BiasSum.
 ///    It requires `trivial()`, which returns whether it never adds anything. See Bias.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
@@ -90,7 +95,7 @@ concept RestrictingRule = Rule<R> &&
 template <class R>
 concept BiasingRule = Rule<R> &&
   requires(R const& rule, typename R::State const& state, BiasPlace const& place, std::vector<Edit>& edits) {
-    { rule.bias(state, place, edits) } -> std::same_as<float>;
+    { rule.bias(state, place, edits) } -> std::same_as<BiasSum>;
     { rule.trivial() } -> std::same_as<bool>;
   };
 // clang-format on
@@ -108,7 +113,7 @@ void check_rule(R const& rule) {
                 "std::int32_t)");
   static_assert(BiasingRule<R> || !stray_bias<R>(),
                 "sluice: `bias` of a rule must be const, take (State const&, BiasPlace const&, std::vector<Edit>&) and "
-                "return a float; with it comes a const `bool trivial()`");
+                "return a BiasSum; with it comes a const `bool trivial()`");
   if constexpr (requires { rule.check(); }) rule.check();
   else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
 }
@@ -143,11 +148,16 @@ struct Rules {
     }
     (std::index_sequence_for<Rs...>{});
   }
-  float bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const
+  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const
       requires(BiasingRule<Rs> || ...) {
-    auto sum = 0.0f;
+    BiasSum sum;
     auto const ask = [&](auto const& rule, auto const& its_state) {
-      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) sum += rule.bias(its_state, place, edits);
+      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) {
+        auto const first = edits.empty();
+        auto const its = rule.bias(its_state, place, edits);
+        sum.all += its.all;
+        if (first) sum.sorted = its.sorted;
+      }
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }
     (std::index_sequence_for<Rs...>{});

@@ -248,12 +248,12 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     auto const left = s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
     BiasPlace const place{*s.vocabulary, left, !takes_prefix && outputs <= s.prefix, left <= (s.unasked ? 2 : 1), over,
                           assumes_falling};
-    auto const shift = rule.bias(followed.state(), place, edits);
-    auto const shifts = query.stage == Stage::after_softmax ? shift : 0;
+    auto const sum = rule.bias(followed.state(), place, edits);
+    auto const shifts = query.stage == Stage::after_softmax ? sum.all : 0;
     s.shifts.add(shifts), query.base += static_cast<double>(shifts);
     if (over || edits.empty()) return;
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
-    query.edits = edits;
+    query.edits = edits, query.sorted = sum.sorted;
   }
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
     if (!detail::KnownEnds::lists(query)) return;
@@ -267,7 +267,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
       });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
-    query.edits = edits;
+    query.edits = edits, query.sorted = {};
   }
 };
 

@@ -10,7 +10,6 @@
 #include <sluice/output/detail/line/best_scores.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
-#include <sluice/output/detail/simd/simd_count.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
@@ -21,18 +20,15 @@
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
-/// Answers queries that ask only for the best tokens and probes, with many edits after the softmax that are sorted by
-/// token but for a few at the end, as a ContextGraph makes them. The softmax pass finds somewhat more of the best than
-/// wanted. The best of those that are not edited and the best of the edited ones are merged; if that is not known to be
-/// the list, bit for bit, that the edited line would have, nothing is found.
+/// Answers queries that ask only for the best tokens and probes, with many edits after the softmax of which most are
+/// SortedEdits. The softmax pass finds somewhat more of the best than wanted. Where these fall so far that no other token
+/// can be lifted among the best, no other edit is looked at; else the best of the edited ones join them. Nothing is found
+/// if that is not known to be the list, bit for bit, that the edited line would have.
 class LineEdited {
  public:
-  template <class = void>
   static bool suffices(Query const& query) {
-    if (query.only != nullptr || query.stage == Stage::before_softmax || query.noise != 0 || query.selects() ||
-        query.edits.empty())
-      return false;
-    return query.edits.size() - sorted(query.edits) <= few;
+    auto const sorted = static_cast<std::size_t>(query.sorted.count + query.sorted.second);
+    return sorted > 0 && query.edits.size() - sorted <= few && query.only == nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects();
   }
   static std::size_t wanted(Query const& query) {
     return query.best > 0 ? static_cast<std::size_t>(query.best) + spare : 0;
@@ -42,88 +38,85 @@ class LineEdited {
   /// \param found  the best wanted() scores, or all that are not -infinity
   template <class = void>
   bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
-    apply(line, norm, query.edits);
+    line_ = line, norm_ = norm;
+    auto const count = static_cast<std::size_t>(query.sorted.count);
+    auto const second = static_cast<std::size_t>(query.sorted.second);
+    first_ = query.edits.first(count), second_ = query.edits.subspan(count, second);
+    late_ = query.edits.subspan(count + second);
     ranked_.clear();
     if (query.best <= 0) return true;
     auto const best = static_cast<std::size_t>(query.best);
-    for (auto const& one : found)
-      if (place(one.place) == none) rank(one.place, one.score);
-    scan_.begin(best, false);
-    scan_.run(std::span(values_).first(tokens_.size()));
-    auto const edited = scan_.best();
-    // The scan ranks equal values by their place among the edits, which is not that of their tokens.
-    if (edited.size() == best && tokens_.size() > best && ties(edited.back().score, best)) return false;
-    for (auto const& one : edited) rank(tokens_[static_cast<std::size_t>(one.place)], one.score);
-    std::sort(ranked_.begin(), ranked_.end());
-    // No other score exceeds the last one found; it may equal it.
-    auto const all = found.size() < wanted(query);
-    if (!all && !(ranked_.size() >= best && ranked_[best - 1].value > found.back().score)) return false;
+    for (auto const& one : found) rank(one.place);
+    for (auto const& edit : late_)
+      if (static_cast<std::size_t>(edit.token) < line.size() && !ranked(edit.token)) rank(edit.token);
+    gather(second_, best);
+    // No other score exceeds the last one found, before its edit; it may equal it.
+    auto const sure = [&](float rise) {
+      return found.size() < wanted(query) ||
+             (ranked_.size() >= best && ranked_[best - 1].value > found.back().score + rise);
+    };
+    if (!sure((std::max)(query.sorted.most, 0.0f))) gather(first_, best);
+    if (!sure(0)) return false;
+    auto const possible = [](Ranked const& one) { return one.value > LineScan::lowest; };
+    ranked_.erase(std::find_if_not(ranked_.begin(), ranked_.end(), possible), ranked_.end());
     ranked_.resize((std::min)(ranked_.size(), best));
     return true;
   }
   std::span<Ranked const> ranked() const { return ranked_; }
+
   /// After choose(): a token's edited score.
   template <class = void>
-  float score(std::span<float const> line, Token token) const {
+  float score(Token token) const {
     if (token < 0) return LineScan::lowest;
-    auto const at = place(token);
-    return at == none ? line[static_cast<std::size_t>(token)] : values_[at];
+    auto x = line_[static_cast<std::size_t>(token)];
+    if (auto const* const edit = find(first_, token); edit != nullptr) x = changed(x, *edit, norm_);
+    else if (auto const* const other = find(second_, token); other != nullptr) x = changed(x, *other, norm_);
+    return changed(x, token, late_, norm_);
   }
 
  private:
-  static constexpr std::size_t spare = 16, few = 64, none = static_cast<std::size_t>(-1);
+  static constexpr std::size_t spare = 16, few = 64;
 
+  /// Adds the best of sorted edits. Their order is that of tokens, so the scan ranks equal scores as they should be.
   template <class = void>
-  static std::size_t sorted(std::span<Edit const> edits) {
-    std::size_t n = 1;
-    while (n < edits.size() && edits[n - 1].token < edits[n].token) ++n;
-    return n;
-  }
-  /// The edited scores, each token once: those of the sorted edits first.
-  template <class = void>
-  void apply(std::span<float const> line, LineNorm norm, std::span<Edit const> edits) {
-    sorted_ = sorted(edits);
-    tokens_.clear();
+  void gather(std::span<Edit const> edits, std::size_t best) {
     auto const room = (edits.size() + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
     if (values_.size() < room) values_.resize(room);
-    for (std::size_t i = 0; i < edits.size(); ++i) {
-      auto const token = edits[i].token;
-      auto const inside = static_cast<std::size_t>(token) < line.size();  // a negative token wraps
-      if (i < sorted_) {
-        values_[i] = inside ? changed(line[static_cast<std::size_t>(token)], edits[i], norm) : LineScan::lowest;
-        tokens_.push_back(token);
-      } else if (auto const known = place(token); known != none) {
-        values_[known] = changed(values_[known], edits[i], norm);
-      } else if (inside) {
-        values_[tokens_.size()] = changed(line[static_cast<std::size_t>(token)], edits[i], norm);
-        tokens_.push_back(token);
-      }
-    }
+    auto* const values = values_.data();
+    auto const* const scores = line_.data();
+    // As changed(): what is added is too small to leave the range of floats.
+    for (std::size_t i = 0; i < edits.size(); ++i) values[i] = scores[edits[i].token] + edits[i].add;
+    for (auto const& edit : late_)
+      if (auto const* const same = find(edits, edit.token); same != nullptr)
+        values[same - edits.data()] = score(edit.token);
+    scan_.begin(best, false);
+    scan_.run({values, edits.size()});
+    for (auto const& one : scan_.best())
+      if (auto const token = edits[static_cast<std::size_t>(one.place)].token; !ranked(token)) rank(token);
+    std::sort(ranked_.begin(), ranked_.end());
   }
-  /// Where an edited token is; none: it is not edited.
+  /// The sorted edit of a token, or null.
   template <class = void>
-  std::size_t place(Token token) const {
-    auto const end = tokens_.begin() + static_cast<std::ptrdiff_t>((std::min)(sorted_, tokens_.size()));
-    auto const found = std::lower_bound(tokens_.begin(), end, token);
-    if (found != end && *found == token) return static_cast<std::size_t>(found - tokens_.begin());
-    auto const late = std::find(end, tokens_.end(), token);
-    return late == tokens_.end() ? none : static_cast<std::size_t>(late - tokens_.begin());
+  static Edit const* find(std::span<Edit const> edits, Token token) {
+    auto const found = std::lower_bound(edits.begin(), edits.end(), token,
+                                        [](Edit const& edit, Token wanted) { return edit.token < wanted; });
+    return found == edits.end() || found->token != token ? nullptr : &*found;
   }
   template <class = void>
-  void rank(Token place, float value) {
-    if (value > LineScan::lowest) ranked_.push_back({place, value, static_cast<double>(value)});
+  bool ranked(Token token) const {
+    return std::any_of(ranked_.begin(), ranked_.end(), [&](Ranked const& one) { return one.place == token; });
   }
   template <class = void>
-  bool ties(float least, std::size_t best) {
-    auto const size = (tokens_.size() + simd::lanes - 1) / simd::lanes * simd::lanes;
-    std::fill(values_.data() + tokens_.size(), values_.data() + size, LineScan::lowest);
-    return simd::count_at_least(values_.data(), size, least) > best;
+  void rank(Token token) {
+    auto const value = score(token);
+    ranked_.push_back({token, value, static_cast<double>(value)});
   }
 
+  std::span<float const> line_{};
+  LineNorm norm_;
+  std::span<Edit const> first_{}, second_{}, late_{};
   LineScan scan_;
-  std::size_t sorted_ = 0;
-  std::vector<Token> tokens_;  // [edit]
-  AlignedVector<float> values_;
+  AlignedVector<float> values_;  // [sorted edit]
   std::vector<Ranked> ranked_;
 };
 

@@ -74,7 +74,7 @@ class LineSelection {
       for (auto const place : query.probes) lists.probe(probed(line, norm, query, place));
     } else if (edited && line_edited_.choose(line, scan_.best(), norm, query)) {
       for (auto const& one : line_edited_.ranked()) lists.list(token(one.place), norm.rounded(one.value));
-      for (auto const place : query.probes) lists.probe(norm.rounded(line_edited_.score(line, place)));
+      for (auto const place : query.probes) lists.probe(norm.rounded(line_edited_.score(place)));
     } else if (!before && (!query.edits.empty() || query.only != nullptr)) {
       copy_scores(line, query.only, edited_);
       change(edited_, norm, query.edits, query.only);
