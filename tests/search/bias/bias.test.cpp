@@ -171,7 +171,7 @@ TEST_CASE("a bias adds up to what a scan of the output finds", "[bias]") {
     for (int i = 0; i < 12; ++i) {
       auto const last = i == 11;
       std::vector<Edit> edits{{.token = 99}};
-      sum += static_cast<double>(bias.bias(state, {vocabulary, 12 - i, i == 0, last, false, false}, edits));
+      sum += static_cast<double>(bias.bias(state, {vocabulary, 12 - i, i == 0, last, false, false}, edits).all);
       REQUIRE(edits.front().token == 99);
       auto const token = 3 + static_cast<Token>(random() % 4);
       REQUIRE(std::count_if(edits.begin(), edits.end(), [&](Edit const& e) { return e.token == token; }) <= 1);
