@@ -9,6 +9,7 @@
 #include <text/lines.hpp>
 #include <text/words.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -68,6 +69,21 @@ inline std::vector<BiasTerm> read_bias(std::filesystem::path const& file) {
 inline std::vector<std::string> cases(std::string const& phrase) {
   std::vector<std::string> all{phrase};
   if (auto capital = with_first(phrase, upper); capital != phrase) all.push_back(std::move(capital));
+  return all;
+}
+
+/// The spellings of a phrase within a text, with a space before it and without. \param tokens  of a text
+template <class Tokens>
+std::vector<sluice::Phrase> spellings_within(std::string const& phrase, Tokens const& tokens) {
+  std::vector<sluice::Phrase> all;
+  std::string const before = "\n";  // so that the tokenizer adds no space of its own
+  auto const anchor = tokens(before);
+  for (auto const& text : {" " + phrase, phrase}) {
+    auto spelling = tokens(before + text);
+    if (spelling.size() <= anchor.size() || !std::equal(anchor.begin(), anchor.end(), spelling.begin())) continue;
+    spelling.erase(spelling.begin(), spelling.begin() + std::ssize(anchor));
+    if (std::find(all.begin(), all.end(), spelling) == all.end()) all.push_back(std::move(spelling));
+  }
   return all;
 }
 

@@ -77,8 +77,7 @@ TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "
       auto const line = told[0];
       std::vector<double> all{line.valid ? 1.0 : 0.0, line.impossible ? 1.0 : 0.0,
                               static_cast<double>(line.log_sum_exp)};
-      for (auto const& one : line.best)
-        all.push_back(one.token), all.push_back(static_cast<double>(one.log_prob));
+      for (auto const& one : line.best) all.push_back(one.token), all.push_back(static_cast<double>(one.log_prob));
       for (auto const x : line.probes) all.push_back(static_cast<double>(x));
       return all;
     };

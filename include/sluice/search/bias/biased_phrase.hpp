@@ -32,10 +32,11 @@ enum class Matches : std::uint8_t {
 struct ContextOptions {
   float per_token = 1;  ///< the boost of a token where the phrase does not say; finite
   Matches matches = Matches::all;
-  bool once = false;      ///< pay each phrase only the first time that it occurs in an output
-  std::int32_t lead = 0;  ///< beginnings of so many tokens are lent nothing yet: 0, a phrase helps from its first token on;
-                          ///< 1, from its second on, which spares an edit for each first token; as many as phrases have,
-                          ///< only whole phrases count (sequence_bias of Hugging Face). >= 0
+  bool once = false;  ///< pay each phrase only the first time that it occurs in an output
+  std::int32_t lead =
+      0;  ///< beginnings of so many tokens are lent nothing yet: 0, a phrase helps from its first token on;
+          ///< 1, from its second on, which spares an edit for each first token; as many as phrases have,
+          ///< only whole phrases count (sequence_bias of Hugging Face). >= 0
 };
 
 }  // namespace sluice::inline v0

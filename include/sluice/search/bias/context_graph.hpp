@@ -90,8 +90,7 @@ class ContextGraph {
     auto const before = edits.size();
     auto most = 0.0f;
     for (auto node = first_[root]; node < first_[root + 1]; ++node)
-      if (auto const add = gain(node); add != 0)
-        edits.push_back({token_[at(node)], add}), most = (std::max)(most, add);
+      if (auto const add = gain(node); add != 0) edits.push_back({token_[at(node)], add}), most = (std::max)(most, add);
     return go_on(state, edits, edits.size() - before, most, gain);
   }
 
@@ -235,8 +234,8 @@ class ContextGraph {
   std::vector<std::int32_t> owner_;  // this, the last and the next two: of ContextOptions::once
   std::vector<std::size_t> done_;    // [state]: the first in completed_ of the spellings that end there
   std::vector<Completed> completed_;
-  std::vector<Edit> begin_, last_;  // by token
-  std::vector<Used> used_;          // by token
+  std::vector<Edit> begin_, last_;                   // by token
+  std::vector<Used> used_;                           // by token
   float most_ = 0, begin_most_ = 0, last_most_ = 0;  // of any token, and of begin_ and last_
 };
 

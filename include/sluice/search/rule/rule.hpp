@@ -40,12 +40,13 @@ struct BiasPlace {
   bool first;         ///< nothing has been generated
   bool last;          ///< the output is over after the next token, whatever it is
   bool over;          ///< the output is over, and the search is about to be told
-  bool falling;  ///< the search proves its result by log-probabilities that only fall: only those of the first token may rise
+  bool
+      falling;  ///< the search proves its result by log-probabilities that only fall: only those of the first token may rise
 };
 
 /// What a rule adds to a line beside its edits.
 struct BiasSum {
-  float all = 0;         ///< is added to the log-probability of every token; not before a softmax, which it would not change
+  float all = 0;  ///< is added to the log-probability of every token; not before a softmax, which it would not change
   SortedEdits sorted{};  ///< of the edits appended; only if none were there before
 };
 

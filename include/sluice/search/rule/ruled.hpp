@@ -82,8 +82,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::span<Token const> forced;         // the forced prefix
     std::vector<Token> output;             // scratch
     std::size_t prefix = 0;
-    std::int32_t most = 0;  // tokens of an output, for a rule that biases
-    bool unasked = false;   // the end at the maximum length is not asked for
+    std::int32_t most = 0;                                 // tokens of an output, for a rule that biases
+    bool unasked = false;                                  // the end at the maximum length is not asked for
     std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
     std::vector<TokenSet> both;                            // [line]: where the search has a set of its own
     detail::RestrictedGuesses<R> guesses;
@@ -246,7 +246,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     edits.clear();
     auto const outputs = followed.output().size();
     auto const left = s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
-    BiasPlace const place{*s.vocabulary, left, !takes_prefix && outputs <= s.prefix, left <= (s.unasked ? 2 : 1), over,
+    BiasPlace const place{*s.vocabulary,  left, !takes_prefix && outputs <= s.prefix, left <= (s.unasked ? 2 : 1), over,
                           assumes_falling};
     auto const sum = rule.bias(followed.state(), place, edits);
     auto const shifts = query.stage == Stage::after_softmax ? sum.all : 0;

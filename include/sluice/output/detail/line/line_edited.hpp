@@ -28,7 +28,8 @@ class LineEdited {
  public:
   static bool suffices(Query const& query) {
     auto const sorted = static_cast<std::size_t>(query.sorted.count + query.sorted.second);
-    return sorted > 0 && query.edits.size() - sorted <= few && query.only == nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects();
+    return sorted > 0 && query.edits.size() - sorted <= few && query.only == nullptr &&
+           query.stage == Stage::after_softmax && query.noise == 0 && !query.selects();
   }
   static std::size_t wanted(Query const& query) {
     return query.best > 0 ? static_cast<std::size_t>(query.best) + spare : 0;
