@@ -352,7 +352,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   options.structure.grammar = grammar, options.structure.json_schema = json_schema;
   if (structures[2]->count() > 0) options.structure.regex = regex;
-  if (bias.empty()) useless("no --bias", Group{biasing[1]});
+  if (bias.empty() && options.bias_once) throw text::InputError("--bias-once has no effect without --bias");
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];

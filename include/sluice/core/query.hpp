@@ -121,6 +121,7 @@ struct Query {
   bool entropy = false;     ///< compute the line's entropy (after Stage::before_softmax; later edits do not count)
   std::int32_t label = -1;  ///< for traces only: the search's own number for the line's hypothesis, which no answer
                             ///< depends on (how many constraints it has met, say); -1: none
+  float shift = 0;          ///< for traces only: what a rule adds to every log-probability once the answer is there
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within`, `typical`, `deviations` and `at_least` still select by log_prob
 

@@ -250,7 +250,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
                           assumes_falling};
     auto const sum = rule.bias(followed.state(), place, edits);
     auto const shifts = query.stage == Stage::after_softmax ? sum.all : 0;
-    s.shifts.add(shifts), query.base += static_cast<double>(shifts);
+    s.shifts.add(shifts), query.base += static_cast<double>(shifts), query.shift += shifts;
     if (over || edits.empty()) return;
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits, query.sorted = sum.sorted;
