@@ -91,7 +91,7 @@ def study(options):
             def bleu(keep):
                 (at / "h").write_text("".join(text + "\n" for text, kept in zip(texts, keep) if kept))
                 (at / "r").write_text("".join(one[1] + "\n" for one, kept in zip(chosen, keep) if kept))
-                said = subprocess.run([options.bleu, at / "r", at / "h"], capture_output=True, text=True, check=True).stdout
+                said = subprocess.run([options.bleu, at / "r"], stdin=open(at / "h"), capture_output=True, text=True, check=True).stdout
                 return re.search(r"[\d.]+", said.split("=", 1)[-1])[0]
 
             seconds = json.loads((at / "stats").read_text())["seconds"]["total"]
