@@ -59,7 +59,7 @@ double median(std::vector<double>& values) {
 
 template <class Search>
 void compare(benchmark::State& state, Search const& search) {
-  Lines model;
+  Lines model(true);
   auto const all = phrases(static_cast<std::size_t>(state.range(1)));
   std::vector<double> plain, with, builds;
   std::shared_ptr<sluice::ContextGraph const> graph;

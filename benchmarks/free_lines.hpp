@@ -6,6 +6,7 @@
 #include <sluice/sluice.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,9 +22,12 @@ class Lines {
   using Source = std::uint64_t;
   static constexpr sluice::Abilities abilities{.ragged = true};
 
-  Lines() : lines_(64 * static_cast<std::size_t>(size)) {
-    for (std::size_t i = 0; i < lines_.size(); ++i)
-      lines_[i] = static_cast<float>(sluice::derive(7, i) >> 40) * (20.0f / 16777216.0f);
+  /// \param zipf  scores fall with the logarithm of their rank, as those of models do; else they are even, up to 20
+  explicit Lines(bool zipf = false) : lines_(64 * static_cast<std::size_t>(size)) {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      auto const part = static_cast<float>(sluice::derive(7, i) >> 40) * (1.0f / 16777216.0f);
+      lines_[i] = zipf ? -1.2f * std::log(part + 1.0f / 64000.0f) : 20 * part;
+    }
     for (std::size_t i = 1; i < lines_.size(); i += static_cast<std::size_t>(size)) lines_[i] = -50;  // no eos
   }
   sluice::Vocabulary vocabulary() const { return {.size = size, .bos = 0, .eos = {1}, .never = {0}}; }

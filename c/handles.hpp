@@ -8,6 +8,7 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/search/bias/bias.hpp>
 
 #include "model.hpp"
 #include "options.hpp"
@@ -26,6 +27,10 @@ struct sluice_grammar {
 
 struct sluice_catalogue {
   sluice::Catalogue catalogue;
+};
+
+struct sluice_bias {
+  sluice::Bias bias;
 };
 
 struct sluice_search {

@@ -8,6 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/common/phrase.hpp>
@@ -31,7 +32,7 @@
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue>;
+using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias>;
 using GreedySearch = Ruled<Greedy, Law>;
 using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
 using Sampling = Ruled<Sample, Law>;
@@ -47,9 +48,10 @@ struct SearchOptions {
   NoRepeatNgram no_repeat_ngram{};
   Structure structure{};
   InCatalogue items{};
+  Bias bias{};
 
   AnySearch make() const {
-    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items);
+    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items, bias);
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);

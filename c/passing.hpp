@@ -81,6 +81,9 @@ inline sluice_model_functions taken(sluice_model_functions const& given) {
 inline sluice_grammar_options taken(sluice_grammar_options const& given) {
   return taken(given, "sluice_grammar_options", offsetof(sluice_grammar_options, behind_space));
 }
+inline sluice_bias_options taken(sluice_bias_options const& given) {
+  return taken(given, "sluice_bias_options", offsetof(sluice_bias_options, matches));
+}
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }

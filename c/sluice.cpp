@@ -14,6 +14,7 @@
 #include "passing.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -149,6 +150,46 @@ sluice_status sluice_search_demand(sluice_search* search, sluice_token const* to
 sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count) {
   return guarded([&] {
     not_null(search, "search").options.forbidden.push_back(copy(tokens, count, "tokens"));
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_bias_create(sluice_biased_phrase const* phrases, size_t count, sluice_bias_options const* options,
+                                 sluice_bias** bias) {
+  return guarded([&] {
+    auto& made = not_null(bias, "bias");
+    sluice::require(phrases != nullptr || count == 0, "phrases", "null", "must be as many as it says");
+    auto const chosen = options == nullptr ? sluice_bias_options_init() : taken(*options);
+    sluice::require(chosen.matches >= 0 && chosen.matches <= 2, "sluice_bias_options.matches", chosen.matches,
+                    "must be a number from 0 to 2");
+    sluice::require(chosen.once == 0 || chosen.once == 1, "sluice_bias_options.once", chosen.once, "must be 0 or 1");
+    sluice::require(chosen.reserved == 0, "sluice_bias_options.reserved", chosen.reserved, "must be 0");
+    std::vector<sluice::BiasedPhrase> all(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const& phrase = phrases[i];
+      auto const name = "phrases[" + std::to_string(i) + "]";
+      sluice::require(phrase.lengths != nullptr || phrase.spellings == 0, name + ".lengths", "null",
+                      "must be as many as it says");
+      auto const* tokens = phrase.tokens;
+      for (std::size_t n = 0; n < phrase.spellings; tokens += phrase.lengths[n++])
+        all[i].spellings.push_back(copy(tokens, phrase.lengths[n], name + ".tokens"));
+      sluice::require(phrase.per_token == 0 || phrase.per_token == 1, name + ".per_token", phrase.per_token,
+                      "must be 0 or 1");
+      sluice::require(std::isfinite(phrase.boost), name + ".boost", phrase.boost, "must be a number");
+      (phrase.per_token == 1 ? all[i].per_token : all[i].whole) = phrase.boost;
+    }
+    made = new sluice_bias{sluice::Bias(std::make_shared<sluice::ContextGraph const>(
+        all, sluice::ContextOptions{.matches = static_cast<sluice::Matches>(chosen.matches),
+                                    .once = chosen.once == 1,
+                                    .lead = chosen.lead}))};
+    return SLUICE_OK;
+  });
+}
+void sluice_bias_free(sluice_bias* bias) { delete bias; }
+
+sluice_status sluice_search_prefer(sluice_search* search, sluice_bias const* bias) {
+  return guarded([&] {
+    not_null(search, "search").options.bias = bias == nullptr ? sluice::Bias() : bias->bias;
     return SLUICE_OK;
   });
 }

@@ -151,6 +151,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/line/best_scores.hpp
   include/sluice/output/detail/line/line_allowed.hpp
   include/sluice/output/detail/line/line_counts.hpp
+  include/sluice/output/detail/line/line_edited.hpp
   include/sluice/output/detail/line/line_norm.hpp
   include/sluice/output/detail/line/line_pass.hpp
   include/sluice/output/detail/line/line_scan.hpp
@@ -216,7 +217,9 @@ set(SLUICE_HEADERS
   include/sluice/search/beam/diverse_beam_search.hpp
   include/sluice/search/beam/presets.hpp
   include/sluice/search/bias/bias.hpp
+  include/sluice/search/bias/biased_phrase.hpp
   include/sluice/search/bias/context_graph.hpp
+  include/sluice/search/bias/detail/biased_spellings.hpp
   include/sluice/search/blockwise/acceptance_rules.hpp
   include/sluice/search/blockwise/blockwise.hpp
   include/sluice/search/blockwise/detail/adaptive_block.hpp

@@ -25,7 +25,7 @@ class Sentence {
   }
   add(parent, token) {
     const node = {
-      sentence: this, number: this.nodes.length, parent, token, depth: parent ? parent.depth + 1 : 0, logProb: null,
+      sentence: this, number: this.nodes.length, parent, token, depth: parent ? parent.depth + 1 : 0, logProb: null, boost: 0,
       sum: parent ? parent.sum : 0, listed: 0, at: -1, fed: -1, slot: -1, state: 0, kept: false, winner: false, line: null,
       results: null, children: null, folded: false,
     };
@@ -192,6 +192,10 @@ class Trace {
           child.logProb = list[j + 1];
           child.sum = node.sum + (child.depth > sentence.prompt.length ? child.logProb ?? 0 : 0);
         }
+    });
+    event.lines.forEach(({ boosts = [] }, i) => {
+      const [sentence, node] = this.asked[i];
+      for (let j = 0; j < boosts.length; j += 2) sentence.child(node, boosts[j]).boost = boosts[j + 1];
     });
     for (const [sentence, , { nodes }] of this.asked) // guesses were fed before their line was known
       for (const one of nodes) if (one.depth > sentence.prompt.length) one.sum = one.parent.sum + (one.logProb ?? 0);

@@ -82,7 +82,7 @@ class TreeView {
   }
   arrange() {
     this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node), node.winner) +
-      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
+      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.boost ? valueOf(node) : node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
     this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
@@ -218,7 +218,8 @@ class TreeView {
     const rows = [
       ['Token', root ? 'start of the output' : label(trace, node.token)], ['Number', root ? '–' : String(node.token)],
       [node.parent?.line?.plain ? 'Score' : 'Log-probability', number(node.logProb, 5)],
-      ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
+      ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb - node.boost)],
+      [node.boost > 0 ? 'Of it a boost' : 'Of it taken back', node.boost ? number(node.boost, 5) : null],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
       ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
       ['What follows', stuck(node) ? stuckWords : null],

@@ -34,7 +34,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
-      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : valueOf(node), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
         value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {

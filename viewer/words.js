@@ -28,6 +28,8 @@ function pathOf(node) {
 }
 
 const number = (x, digits = 3) => (x === null || x === undefined ? '–' : x.toFixed(digits).replace('-', '−'));
+// A log-probability, and what of it rules added or took back.
+const valueOf = (node) => number(node.logProb, 2) + (node.boost ? ` ${node.boost > 0 ? '↑' : '↓'}${number(Math.abs(node.boost), 1)}` : '');
 const percent = (x) => {
   const p = 100 * Math.exp(x);
   return p >= 0.1 ? `${p.toFixed(1)} %` : '< 0.1 %';

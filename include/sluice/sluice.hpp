@@ -85,6 +85,7 @@
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/bias/biased_phrase.hpp>
 #include <sluice/search/bias/context_graph.hpp>
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>

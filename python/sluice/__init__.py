@@ -21,6 +21,7 @@ Greedy, BeamSearch, Sample, StochasticBeam, Blockwise
                                     searches: dataclasses with the options of the C++ library
 presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
+Bias, BiasedPhrase                  what they should rather contain
 
 Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
 """
@@ -30,7 +31,7 @@ from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
 from ._generate import generate
 from ._library import ArgumentError, Error, RefusedError, version
 from ._model import Abilities, Draft, FunctionModel, Limits, Model, Row, Rows, Vocabulary
-from ._search import Catalogue, Grammar, Search
+from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
 from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
                       LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, Penalties, Pruning, Sample, Stage,
@@ -41,7 +42,7 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
     _error.__module__ = "sluice"  # as tracebacks name it
 
 __all__ = [
-    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Blockwise", "Catalogue", "Decoder", "DecodingError", "Draft",
+    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue", "Decoder", "DecodingError", "Draft",
     "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Grammar", "Greedy", "Hypothesis",
     "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NoRepeatNgram", "Penalties", "Pruning",
     "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream",

@@ -49,6 +49,9 @@ CModelFunctions = _struct(
     never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
     release=Release, source_length=SourceLength, destroy=void_p, propose=Propose, lookup=i32, reserved=i32, step_view=StepView)
 CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i32, white_space=i32, longest=i32, reserved=i32)
+CBiasedPhrase = _struct("sluice_biased_phrase", tokens=Tokens, lengths=C.POINTER(size_t), spellings=size_t, boost=C.c_float,
+                        per_token=i32)
+CBiasOptions = _struct("sluice_bias_options", size=size_t, matches=i32, once=i32, lead=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
                    prefix_count=size_t, search=void_p, seed=C.POINTER(u64))
 CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
@@ -68,6 +71,8 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_demand": [void_p, Tokens, size_t],
     "search_forbid": [void_p, Tokens, size_t],
     "search_obey": [void_p, void_p],
+    "search_prefer": [void_p, void_p],
+    "bias_create": [C.POINTER(CBiasedPhrase), size_t, C.POINTER(CBiasOptions), C.POINTER(void_p)],
     "search_choose": [void_p, void_p],
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
     "catalogue_open": [C.c_char_p, C.POINTER(void_p)],
@@ -115,7 +120,7 @@ def _load() -> C.CDLL:
     for name, arguments in _FUNCTIONS.items():
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = arguments, i32
-    for name in ("model_free", "search_free", "grammar_free", "catalogue_free", "results_free", "server_free"):
+    for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "results_free", "server_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all searches share; rules: grammars and catalogues."""
+"""What all searches share; rules: grammars, catalogues and boosted phrases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._library import ArgumentError, CGrammarOptions, call, create, library, size_t, token_array
+from ._library import ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, call, create, library, size_t, token_array
 
 if TYPE_CHECKING:
     from .options import NoRepeatNgram, Penalties
@@ -90,6 +90,46 @@ class Catalogue:
         weakref.finalize(self, library.sluice_catalogue_free, handle)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BiasedPhrase:
+    """A phrase that outputs should rather contain, in tokens, with its boost."""
+
+    spellings: Sequence[Phrase]
+    """Any of these counts as the phrase: cases, with and without the space before it, other cuts of a tokenizer."""
+    boost: float = 1.0
+    """In nats: what the phrase adds to the log-probability of an output."""
+    per_token: bool = False
+    """Each of its tokens adds the boost; else the whole phrase."""
+
+
+class Bias:
+    """Outputs that contain its phrases score more: hotwords, contextual biasing; docs/biasing.md.
+
+    `Bias([([5, 6], 3.0), BiasedPhrase(spellings=[[7], [8, 9]], boost=2.0)])` takes phrases, or pairs of tokens and boost. `once`:
+    each is paid only the first time that it occurs. `matches`: "all", "longest" or "first". `lead`: beginnings of so many tokens
+    are lent nothing yet. Any number of searches may share one.
+    """
+
+    _matches = ("all", "longest", "first")
+
+    def __init__(self, phrases: Iterable[BiasedPhrase | tuple[Phrase, float]], *, once: bool = False, matches: str = "all",
+                 lead: int = 0):
+        if matches not in self._matches:
+            raise ArgumentError(f"sluice: matches = {matches!r}: must be one of " + ", ".join(self._matches))
+        made, arrays = [], []
+        for i, one in enumerate(phrases):
+            if not isinstance(one, BiasedPhrase):
+                tokens, boost = one
+                one = BiasedPhrase(spellings=[tokens], boost=boost)
+            lengths = (size_t * len(one.spellings))(*map(len, one.spellings))
+            tokens, _ = token_array([token for spelling in one.spellings for token in spelling], f"phrases[{i}]")
+            arrays.append((lengths, tokens))  # alive until the call
+            made.append(CBiasedPhrase(tokens, lengths, len(lengths), one.boost, one.per_token))
+        options = CBiasOptions(size=C.sizeof(CBiasOptions), matches=self._matches.index(matches), once=once, lead=lead)
+        self._handle = create("bias_create", (CBiasedPhrase * len(made))(*made), len(made), C.byref(options))
+        weakref.finalize(self, library.sluice_bias_free, self._handle)
+
+
 def _no_penalties() -> Penalties:
     from .options import Penalties
     return Penalties()
@@ -116,6 +156,8 @@ class Search:
     """Outputs match it (Structured)."""
     catalogue: Catalogue | None = None
     """Outputs are sequences of it (InCatalogue)."""
+    bias: Bias | None = None
+    """Outputs with its phrases score more (Biased)."""
 
     _options: ClassVar[dict[str, str]] = {}
     _kind: ClassVar[str] = ""
@@ -137,6 +179,8 @@ class Search:
             call("search_obey", made.handle, compile_grammar(self.grammar))
         if self.catalogue is not None:
             call("search_choose", made.handle, self.catalogue._handle)
+        if self.bias is not None:
+            call("search_prefer", made.handle, self.bias._handle)
         return made
 
 

@@ -7,6 +7,7 @@
 #include "sizes.h"
 #include "table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +65,12 @@ static void obey(sluice_search* search, sluice_model* model, char const* kind, c
 /* The searches of expected.cpp. */
 static sluice_search* search_of(int way, sluice_model* model) {
   static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5}, undone[] = {5, 3, 7};
-  sluice_search* const search = made(way == 0 || way == 4 || way == 8 || way == penalised ? "greedy"
-                                     : samples(way)                                       ? "sample"
-                                     : way == drawing                                     ? "stochastic"
-                                     : blocks(way)                                        ? "blockwise"
-                                                                                          : "beam");
+  sluice_search* const search =
+      made(way == 0 || way == 4 || way == 8 || way == penalised || way == biased_once ? "greedy"
+           : samples(way)                                                             ? "sample"
+           : way == drawing                                                           ? "stochastic"
+           : blocks(way)                                                              ? "blockwise"
+                                                                                      : "beam");
   if (way == drawing) {
     CHECK(sluice_search_set(search, "width", 3) == SLUICE_OK);
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
@@ -83,6 +85,17 @@ static sluice_search* search_of(int way, sluice_model* model) {
     CHECK(sluice_catalogue_create(item_tokens, lengths, count, &catalogue) == SLUICE_OK);
     CHECK(sluice_search_choose(search, catalogue) == SLUICE_OK);
     sluice_catalogue_free(catalogue);
+  }
+  if (way == biased || way == biased_once) {
+    static sluice_token const tokens[] = {3, 4, 5, 6, 3, 7};
+    static size_t const lengths[] = {2, 1, 3};
+    sluice_biased_phrase const phrases[] = {{tokens, lengths, 2, 2.5f, 0}, {tokens + 3, lengths + 2, 1, 1.5f, 1}};
+    sluice_bias_options options = sluice_bias_options_init();
+    sluice_bias* bias = NULL;
+    options.matches = options.once = options.lead = 1;
+    CHECK(sluice_bias_create(phrases, 2, way == biased ? NULL : &options, &bias) == SLUICE_OK);
+    CHECK(sluice_search_prefer(search, bias) == SLUICE_OK);
+    sluice_bias_free(bias);
   }
   if (samples(way)) {
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
@@ -447,6 +460,34 @@ static void obeys(table* t) {
   sluice_model_free(model), sluice_model_free(silent);
 }
 
+/* What is wrong with boosted phrases. */
+static void prefers(void) {
+  static sluice_token const tokens[] = {5, 6};
+  static size_t const lengths[] = {2, 0};
+  sluice_biased_phrase phrase = {tokens, lengths, 1, 1, 0};
+  sluice_bias_options options = sluice_bias_options_init();
+  sluice_bias* bias = NULL;
+  REFUSED(sluice_bias_create(NULL, 1, NULL, &bias), "phrases");
+  REFUSED(sluice_bias_create(&phrase, 1, NULL, NULL), "bias");
+  REFUSED(sluice_search_prefer(NULL, NULL), "search");
+  phrase.spellings = 0;
+  REFUSED(sluice_bias_create(&phrase, 1, NULL, &bias), "phrases[0].spellings = []: is empty");
+  phrase.spellings = 2;
+  REFUSED(sluice_bias_create(&phrase, 1, NULL, &bias), "phrases[0].spellings[1] = []: is empty");
+  phrase.spellings = 1, phrase.boost = (float)NAN;
+  REFUSED(sluice_bias_create(&phrase, 1, NULL, &bias), "phrases[0].boost = ");
+  phrase.boost = 1, phrase.per_token = 2;
+  REFUSED(sluice_bias_create(&phrase, 1, NULL, &bias), "phrases[0].per_token = 2");
+  phrase.per_token = 0, options.matches = 3;
+  REFUSED(sluice_bias_create(&phrase, 1, &options, &bias), "matches = 3");
+  options.matches = 0, options.lead = -1;
+  REFUSED(sluice_bias_create(&phrase, 1, &options, &bias), "lead = -1");
+  options.lead = 0, options.size = 1;
+  REFUSED(sluice_bias_create(&phrase, 1, &options, &bias), "sluice_bias_options.size = 1");
+  CHECK(bias == NULL);
+  sluice_bias_free(NULL);
+}
+
 /* What is wrong with a catalogue, and with guesses. */
 static void chooses(table* t) {
   static sluice_token const tokens[] = {5, 6, 5, 6, -1};
@@ -511,6 +552,7 @@ int main(void) {
   serves(t);
   refuses(t);
   obeys(t);
+  prefers();
   chooses(t);
   failures += sizes(t, &passed);
   free(t);

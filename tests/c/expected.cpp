@@ -11,6 +11,7 @@
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/phrases.hpp>
@@ -106,6 +107,16 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case penalised: {
       Penalties const penalties{.repetition = 1.5f, .presence = 0.25f, .window = -1, .prompt = false};
       return decoded(source, id, Ruled{Greedy{.length = length}, Rules(penalties, NoRepeatNgram{2})});
+    }
+    case biased:
+    case biased_once: {
+      std::vector<BiasedPhrase> const phrases{{.spellings = {{3, 4}, {5}}, .whole = 2.5f},
+                                              {.spellings = {{6, 3, 7}}, .per_token = 1.5f}};
+      ContextOptions options;
+      if (way == biased_once) options = {.matches = Matches::longest, .once = true, .lead = 1};
+      Bias const bias(ContextGraph(phrases, options));
+      if (way == biased) return decoded(source, id, Ruled{beam, bias});
+      return decoded(source, id, Ruled{Greedy{.length = length}, bias});
     }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});

@@ -158,6 +158,13 @@ def grammars():
         check("a bias", {texts(prompt, temperature=0, max_tokens=1, logit_bias={str(token): 100})[0] for token in range(7, 59)} >=
               set("abc"))
         check("none", texts(prompt, temperature=0, max_tokens=1, logit_bias={}) == [first])
+        plain = texts(prompt, temperature=0, max_tokens=24)[0]
+        for fields in [{"temperature": 0}, {"temperature": 0, "n": 3}, {"seed": 2}]:
+            boosted = texts(prompt, max_tokens=24, bias=[{"phrase": "zqx", "boost": 60}], **fields)[0]
+            check(f"a phrase: {boosted!r}", boosted.count("zqx") > 1)
+            once = texts(prompt, max_tokens=24, bias=[{"phrase": "zqx", "boost": 60}], bias_once=True, **fields)[0]
+            check(f"once: {once!r}", once.count("zqx") >= 1 and once.count("zqx") < boosted.count("zqx"))
+        check("no phrases", texts(prompt, temperature=0, max_tokens=24, bias=[])[0] == plain)
 
 
 def many():
@@ -221,6 +228,7 @@ def bodies():
             ("mirostat", 400, {"prompt": "a", "mirostat": 1}), ("tools", 400, {"prompt": "a", "tools": []}),
             ("stop", 400, {"prompt": "a", "stop": list("abcde")}), ("stop", 400, {"prompt": "a", "stop": ""}),
             ("logit_bias.900", 400, {"prompt": "a", "logit_bias": {"900": 1}}),
+            ("bias", 400, {"prompt": "a", "bias": {}}), ("bias[0]", 400, {"prompt": "a", "bias": [{"phrase": ""}]}),
             ("logit_bias.5", 400, {"prompt": "a", "logit_bias": {"5": 101}}),
             ("regex", 400, {"prompt": "a", "regex": "[a"}), ("grammar", 400, {"prompt": "a", "grammar": "leaf ::= x"}),
             ("grammar", 400, {"prompt": "a", "grammar": 5}), ("json_schema", 400, {"prompt": "a", "json_schema": {"type": "circle"}}),

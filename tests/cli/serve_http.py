@@ -118,6 +118,12 @@ def bodies():
             ("constraints", {"text": "a", "constraints": {"all": ["x"], "none": ["x"]}}),
             ("constraints", {"text": "a", "constraints": [{}, {}]}), ("glossary", {"text": "a", "glossary": ["a"]}),
             ("glossary.Hund", {"text": "a", "glossary": {"Hund": 5}}), ("stop", {"text": "a", "stop": ""}),
+            ("bias", {"text": "a", "bias": "Ann"}), ("bias[0]", {"text": "a", "bias": ["Ann"]}),
+            ("bias[0]", {"text": "a", "bias": [{"boost": 3}]}), ("bias[1]", {"text": "a", "bias": [{"phrase": "a"}, {"phrase": " "}]}),
+            ("bias[0].boost", {"text": "a", "bias": [{"phrase": "Ann", "boost": "3"}]}),
+            ("bias[0].boost", {"text": "a", "bias": [{"phrase": "Ann", "boost": 1e39}]}),
+            ("bias[0]", {"text": "a", "bias": [{"phrase": "Ann", "boost": 3, "per_token": 1}]}),
+            ("bias[0].weight", {"text": "a", "bias": [{"phrase": "Ann", "weight": 3}]}), ("bias_once", {"text": "a", "bias_once": True}),
             ("block", {"text": "a", "block": 4}), ("search", {"text": "a", "search": "blockwise"}),
             ("prune_finished", {"text": "a", "prune_finished": 1})]:
         code, text, _ = post("/translate", body)

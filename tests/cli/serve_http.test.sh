@@ -29,6 +29,9 @@ equal '{"n_best": 3, "search": "sample", "top_p": 0.9, "seed": 7, "temperature":
 echo lost >forbidden
 equal '{"n_best": 3, "no_repeat_ngram": 2, "repetition_penalty": 1.2, "forbid": ["lost"]}' --no-repeat-ngram 2 \
   --repetition-penalty 1.2 --forbid forbidden
+printf 'lost\t2.5\nbanana\n' >liked
+equal '{"n_best": 3, "bias": [{"phrase": "lost", "boost": 2.5}, {"phrase": "banana", "per_token": 1}]}' --bias liked
+equal '{"n_best": 3, "bias": [{"phrase": "lost", "boost": 2.5}, {"phrase": "banana"}], "bias_once": true}' --bias liked --bias-once
 for _ in $(seq 8); do echo '{"any": [["today", "tomorrow"]], "none": ["the"]}'; done >demands
 printf 'Handy\tcell phone\nHandy\tmobile\nBahnhof\trailway station\n' >terms
 equal '{"n_best": 3, "constraints": {"any": [["today", "tomorrow"]], "none": ["the"]},

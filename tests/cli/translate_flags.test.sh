@@ -19,7 +19,7 @@ refused '--frobnicate' --frobnicate
 refused 'stray' stray
 for flag in --model --ensemble --input --output --search --n-best --mbr --min-length --max-length --preset --width \
   --absolute-threshold --relative-threshold --max-per-parent --length-penalty --temperature --top-k --top-p --seed \
-  --no-repeat-ngram --repetition-penalty --forbid --prefix --score --schedule --batch --window --encode-ahead \
+  --no-repeat-ngram --repetition-penalty --forbid --bias --prefix --score --schedule --batch --window --encode-ahead \
   --refill-below --order --max-rows --drain-after --threads --stats --trace; do
   refused "$flag" $flag
 done
@@ -64,7 +64,8 @@ useless '--search greedy' "${beam[@]}" "${sampling[@]}" '--n-best 1' '--length-p
 useless '--search beam' "${sampling[@]}"
 useless '--search sample' "${beam[@]}" '--length-penalty 1'
 useless '--score' "${beam[@]}" "${sampling[@]}" '--n-best 2' '--mbr bleu' '--min-length 2' '--max-length 3' \
-  '--prefix prefix' '--search greedy' '--search beam' '--no-repeat-ngram 3' '--repetition-penalty 2' '--forbid prefix'
+  '--prefix prefix' '--search greedy' '--search beam' '--no-repeat-ngram 3' '--repetition-penalty 2' '--forbid prefix' \
+  '--bias prefix'
 useless '--schedule batched' '--refill-below 1' '--order oldest_first' '--max-rows 9' '--drain-after 9'
 refused "--samplers: there is no 'taste'" --search sample --samplers top_k,taste
 refused "--samplers: 'top_k' comes twice" --search sample --samplers top_k,top_k
@@ -102,10 +103,18 @@ refused "foreign/model.safetensors: has another vocabulary than .*: piece [0-9]+
 refused 'nowhere.txt: cannot be opened' --model "$model" --input nowhere.txt
 refused 'empty: is a directory' --model "$model" --input empty
 refused 'latin1:2: not valid UTF-8' --model "$model" --input latin1
-for flag in --prefix --score --forbid; do
+for flag in --prefix --score --forbid --bias; do
   refused 'latin1:2: not valid UTF-8' --model "$model" --input "$sample" $flag latin1
   refused 'nowhere.txt: cannot be opened' --model "$model" --input "$sample" $flag nowhere.txt
 done
+printf '# names\n\n\t3\n' >unnamed
+printf 'Ann\tnan\n' >unequal
+printf 'Ann\tmuch\n' >unmeasured
+refused 'unnamed:3: the phrase is empty' --model "$model" --input "$sample" --bias unnamed
+refused "unequal:1: the boost of 'Ann' is no number of at most a million" --model "$model" --input "$sample" --bias unequal
+refused "unmeasured:1: 'much' is not a number: phrase, tab, boost" --model "$model" --input "$sample" --bias unmeasured
+refused '--bias-once has no effect without --bias' --bias-once
+refused '--bias does not go with --search best-first' --search best-first --bias prefix
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --prefix short
 refused "short has 1 lines, .* has $count" --model "$model" --input "$sample" --score short
 refused 'absent/out: cannot be written' --model "$model" --input "$sample" --output absent/out
@@ -122,7 +131,7 @@ check 'an output was made before any work' [ ! -e unborn ]
 # ---- help ---------------------------------------------------------------------------------------------------------------
 
 check '--help fails' translate --help >help
-for flag in "${beam[@]}" "${sampling[@]}" --ensemble --mbr --min-length --no-repeat-ngram --repetition-penalty --forbid; do
+for flag in "${beam[@]}" "${sampling[@]}" --ensemble --mbr --min-length --no-repeat-ngram --repetition-penalty --forbid --bias; do
   check "--help names ${flag%% *}" grep -q -E -- "^  ${flag%% *} [A-Z]" help
 done
 check '--help shows what the parser thinks' [ "$(grep -c -E 'value in|\{|UINT|FLOAT|TEXT' help)" -eq 0 ]

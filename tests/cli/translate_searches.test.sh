@@ -111,6 +111,22 @@ echo ' s' >forbid
 run --search greedy --forbid forbid --input few >actual
 same few_greedy actual
 
+# ---- boosted phrases ------------------------------------------------------------------------------------------------------
+
+printf 'banana\t12\n' >bananas
+printf '# not this\nthe\t-20\n' >rather_not
+for search in '--search greedy' '--width 5' '--search sample --top-k 1' '--search blockwise'; do
+  run $search --max-length 30 --bias bananas --input few >actual
+  check "--bias $search" [ "$(grep -c banana actual)" -gt $((some / 2)) -a "$(grep -c 'banana.*banana' actual)" -gt 0 ]
+  run $search --max-length 30 --bias bananas --bias-once --input few >actual
+  check "--bias-once $search" [ "$(grep -c banana actual)" -gt 0 -a "$(grep -c 'banana.*banana' actual)" -eq 0 ]
+  run $search --bias rather_not --input few >actual
+  check "a phrase that is rather not $search" [ "$(grep -c -i -w the actual)" -eq 0 ]
+  run $search --bias nothing --input few >actual
+  run $search --input few >expected
+  same expected actual
+done
+
 # ---- samples ------------------------------------------------------------------------------------------------------------------
 
 sample() { run --search sample "$@" --input few; }

@@ -6,7 +6,7 @@ int main() {
 #ifndef MUST_FAIL
   using Search = sluice::BeamSearch;
 #else
-  using Search = sluice::Ruled<sluice::ExactSearch, sluice::TokenBias>;
+  using Search = sluice::Ruled<sluice::BestFirstBeam, sluice::TokenBias>;
 #endif
   sluice::Biased<Search> const search;
   search.check();

@@ -7,6 +7,7 @@
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/constraint/phrases.hpp>
@@ -163,6 +164,19 @@ TEST_CASE("a trace tells the banks of a constrained search", "[trace]") {
   }
   auto const unconstrained = replayed(BeamSearch{.width = 3, .length = length}, 1);
   CHECK(unconstrained.banks.empty());
+}
+
+TEST_CASE("a trace tells what phrases were given, and what was taken back", "[trace]") {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    Bias const bias(ContextGraph({{.spellings = {{3, 4}, {5, 6, 7}}, .whole = 3}, {.spellings = {{8, 9}}}}));
+    BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
+    auto const replay = replayed(Biased<BeamSearch>(beam, bias), seed);
+    CHECK(replay.boosted > 20);
+    CHECK(replay.taken_back > 20);
+    auto const greedy = replayed(Biased<Greedy>({.length = length}, bias), seed);
+    CHECK(greedy.boosted > 0);
+  }
+  CHECK(replayed(BeamSearch{.width = 3, .length = length}, 1).boosted == 0);
 }
 
 TEST_CASE("a trace tells the guesses that were kept", "[trace]") {

@@ -20,7 +20,7 @@ HEADER = (ROOT / "include/sluice/c/sluice.h").read_text()
 
 class Structs(unittest.TestCase):
     def test_are_those_of_the_header(self):
-        simple = {"int32_t": C.c_int32, "size_t": C.c_size_t, "double": C.c_double, "uint64_t": C.c_uint64, "sluice_token": C.c_int32}
+        simple = {"float": C.c_float, "int32_t": C.c_int32, "size_t": C.c_size_t, "double": C.c_double, "uint64_t": C.c_uint64, "sluice_token": C.c_int32}
         text = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
         found = dict((name, body) for body, name in re.findall(r"typedef struct sluice_\w+ \{(.*?)\} (sluice_\w+);", text, re.S))
         ours = {kind.__name__: kind for kind in vars(_library).values()

@@ -45,7 +45,8 @@ struct Replay {
   std::map<std::uint64_t, std::size_t> admitted{};
   std::set<std::int32_t> banks{};
   std::vector<Token> eos{};
-  std::size_t steps = 0, answers = 0, rows = 0, fed = 0, forks = 0, lines = 0, kept_guesses = 0;
+  std::size_t steps = 0, answers = 0, rows = 0, fed = 0, forks = 0, lines = 0, kept_guesses = 0, boosted = 0,
+              taken_back = 0;
 
   /// Called for every line with its id, the tokens of its slot, and the listed candidates.
   using Judge = std::function<void(std::uint64_t id, Tokens const& fed, std::map<Token, float> const& listed)>;
@@ -122,7 +123,14 @@ struct Replay {
           for (std::size_t j = 0; j < line.at(name).size(); j += 2)
             listed[line.at(name).at(j)] = number<float>(line.at(name).at(j + 1));
       if (line.contains("label")) banks.insert(line.at("label").get<std::int32_t>());
-      if (judge) judge(asked[i].first, asked[i].second, listed);
+      auto unbiased = listed;  // what the model said
+      if (line.contains("boosts"))
+        for (std::size_t j = 0; j < line.at("boosts").size(); j += 2) {
+          auto const boost = line.at("boosts").at(j + 1).get<float>();
+          unbiased.at(line.at("boosts").at(j)) -= boost;
+          ++(boost > 0 ? boosted : taken_back);
+        }
+      if (judge) judge(asked[i].first, asked[i].second, unbiased);
       auto& all = told[asked[i].first][asked[i].second];
       for (auto const& [token, log_prob] : listed) all[token] = log_prob;
     }

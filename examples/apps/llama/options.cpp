@@ -67,7 +67,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options o;
   std::string search = "greedy";
-  std::filesystem::path lines, file;
+  std::filesystem::path lines, file, bias;
 
   text::CommandLine app("Continues prompts with a model of llama.cpp.", "llama_generate");
   auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
@@ -123,6 +123,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--phrase", o.phrases, "TEXT", "beams: a phrase that the output must contain; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
+  add("--bias", bias, "FILE", "phrases that outputs should rather contain: phrase, tab, boost in nats");
+  app.add_flag("--bias-once", o.bias_once, "count each such phrase only once in an output");
   add("--stop", o.stops, "TEXT", "stop string: ends an output and is not shown; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
@@ -147,6 +149,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (!lines.empty())
     for (auto& line : text::read_lines(lines)) o.prompts.push_back(std::move(line));
   if (!file.empty()) o.prompts.push_back(whole(file));
+  if (!bias.empty()) o.biased = text::read_bias(bias);
+  else if (o.bias_once) throw text::InputError("--bias-once has no effect without --bias");
   check(o);
   auto& sample = o.samplers.sample;
   sample.temperature = o.temperature, sample.top_k = o.top_k, sample.top_p = o.top_p, sample.min_p = o.min_p;

@@ -5,6 +5,7 @@
 
 #include <sluice/core/types.hpp>
 
+#include <text/bias.hpp>
 #include <text/grammar.hpp>
 #include <text/samplers.hpp>
 
@@ -44,6 +45,8 @@ struct Options {
   std::int32_t top_k = 0;
   std::uint64_t seed = 0;
   std::vector<std::string> phrases, stops;
+  std::vector<text::BiasTerm> biased;
+  bool bias_once = false;
   text::GrammarSource structure;  // what outputs obey
   text::Samplers samplers;
   std::vector<std::string> breakers{"\n", ":", "\"", "*"};  // of DRY

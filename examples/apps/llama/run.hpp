@@ -9,9 +9,12 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/schedule/intake.hpp>
 #include <sluice/schedule/streaming.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
+
+#include <text/bias.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -22,6 +25,7 @@
 #include <llama/options.hpp>
 #include <llama/output.hpp>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace generate {
@@ -54,11 +58,14 @@ int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, 
   sluice::StopSequences const stops({.strings = options.stops, .bytes = bytes});
   sluice::Structure structure;
   if (!grammar.trivial()) structure = {grammar, sluice::TokenTrie(bytes, engine.model().vocabulary())};
-  using Both = sluice::Rules<sluice::StopSequences, sluice::Structure>;
-  using Ruled = sluice::Ruled<Search, Both>;
+  auto const bias = text::make_bias(options.biased, options.bias_once, [&](std::string const& phrase) {
+    return text::spellings_within(phrase, [&](std::string const& text) { return tokenizer.tokens(text, false); });
+  });
+  using Laws = sluice::Rules<sluice::StopSequences, sluice::Structure, sluice::Bias>;
+  using Ruled = sluice::Ruled<Search, Laws>;
   Output output(options, stops);
   auto const begin = Clock::now();
-  sluice::Decoder decoder(engine.model(), Ruled(std::move(search), Both(stops, structure)),
+  sluice::Decoder decoder(engine.model(), Ruled(std::move(search), Laws(stops, structure, bias)),
                           sluice::Streaming{.size = static_cast<std::size_t>(options.parallel), .refill_below = 1},
                           intake(options, engine));
   for (auto const& prompt : options.prompts) {

@@ -134,6 +134,7 @@ void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bo
   set(o.no_repeat_ngram, fields.integer("no_repeat_ngram", 1, many));
   set(o.repetition_penalty, fields.number("repetition_penalty", positive, "a number > 0"));
   settings.forbid = fields.texts("forbid").value_or(std::vector<std::string>{});
+  settings.bias = BiasField(fields);
   if (o.accept_top)
     useless(fields, "accept_top, which may keep a masked guess", {"no_repeat_ngram", "repetition_penalty", "forbid"});
   settings.stop = fields.texts("stop").value_or(std::vector<std::string>{});

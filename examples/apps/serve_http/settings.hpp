@@ -6,6 +6,7 @@
 #include <translate/options.hpp>
 
 #include <cstdint>
+#include <http/bias_field.hpp>
 #include <http/completion.hpp>
 #include <http/fields.hpp>
 #include <http/task.hpp>
@@ -18,6 +19,7 @@ namespace serve {
 struct TranslationSettings final : Settings {
   translate::Options search{};          ///< options of translate that a request may choose
   std::vector<std::string> forbid{};    ///< phrases
+  BiasField bias{};                     ///< boosted phrases
   std::vector<std::string> glossary{};  ///< lines: source term, tab, target term
   std::vector<std::string> stop{};      ///< strings
   bool scores = true;                   ///< also for greedy search, which does not need them

@@ -104,6 +104,15 @@ TranslationPreparation::TranslationPreparation(Task const& task, Language const&
     masks_ = translate::make_masks(settings_->search, settings_->forbid, language.tokenizer);
   }
   Work::checkpoint();
+  {
+    Account::Naming const naming("bias");
+    try {
+      bias_ = translate::make_bias(settings_->bias.terms, settings_->bias.once, language.tokenizer);
+    } catch (text::InputError const& error) {
+      throw BadField("bias", error.what());
+    }
+  }
+  Work::checkpoint();
   std::vector<std::string> lines;
   for (auto const& ask : task.asks)
     if (ask.constraints != nullptr && lines_.try_emplace(ask.constraints.get(), lines.size() + 1).second)
@@ -123,7 +132,7 @@ std::unique_ptr<Job> TranslationPreparation::job(Ask const& ask) {
   auto words = constraints(ask, *prefix_tokens);
   Account::Naming const naming("text");
   return std::make_unique<TranslationJob>(language_.tokenizer.encode(ask.text), *prefix_tokens, ask.number, settings_,
-                                          language_, std::move(words), stop_, masks_);
+                                          language_, std::move(words), stop_, masks_, bias_);
 }
 
 TranslationPreparation::Tokens TranslationPreparation::prefix(Ask const& ask) {
@@ -154,7 +163,7 @@ translate::WholeWords TranslationPreparation::constraints(Ask const& ask, std::v
 TranslationJob::TranslationJob(std::vector<sluice::Token> its_source, std::vector<sluice::Token> its_prefix,
                                std::size_t number, std::shared_ptr<TranslationSettings const> settings,
                                Language const& language, translate::WholeWords constraints, sluice::StopSequences stop,
-                               translate::Masks const& masks)
+                               translate::Masks const& masks, sluice::Bias const& bias)
     : source(std::move(its_source)),
       prefix(std::move(its_prefix)),
       seed(sluice::derive(settings->search.seed, number)),
@@ -164,7 +173,7 @@ TranslationJob::TranslationJob(std::vector<sluice::Token> its_source, std::vecto
       stop_(std::move(stop)),
       stream_(stop_) {
   auto const& [ngrams, repetition, forbidden] = masks.rules;
-  search = Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_)));
+  search = Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_, bias)));
   if (settings_->told >= 0) search.best = settings_->told, search.notes = std::make_shared<Notes>();
 }
 

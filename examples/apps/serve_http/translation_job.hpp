@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
@@ -34,7 +35,8 @@
 namespace serve {
 
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
-using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences>;
+using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences,
+                            sluice::Bias>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
 using Plain =
     sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
@@ -70,6 +72,7 @@ class TranslationPreparation final : public Preparation {
   Language const& language_;
   sluice::StopSequences stop_;
   translate::Masks masks_;
+  sluice::Bias bias_;
   std::map<std::string const*, std::size_t> lines_;  // of constraints, from 1
   std::optional<translate::Constraints> constraints_;
   std::map<std::string const*, Tokens> prefixes_;
@@ -80,7 +83,8 @@ class TranslationJob final : public Job {
  public:
   TranslationJob(std::vector<sluice::Token> its_source, std::vector<sluice::Token> its_prefix, std::size_t number,
                  std::shared_ptr<TranslationSettings const> settings, Language const& language,
-                 translate::WholeWords constraints, sluice::StopSequences stop, translate::Masks const& masks);
+                 translate::WholeWords constraints, sluice::StopSequences stop, translate::Masks const& masks,
+                 sluice::Bias const& bias);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;

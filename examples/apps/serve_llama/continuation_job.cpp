@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/noise.hpp>
 
+#include <text/bias.hpp>
+
 #include <algorithm>
 #include <http/answers.hpp>
 #include <http/memory.hpp>
@@ -35,7 +37,8 @@ double mean(sluice::Hypothesis const& one) {
 }  // namespace
 
 ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
-                                 Texts const& texts, sluice::StopSequences stop, sluice::Structure const& structure)
+                                 Texts const& texts, sluice::StopSequences stop, sluice::Structure const& structure,
+                                 sluice::Bias const& bias)
     : prompt(texts.tokenizer.tokens(ask.text, true, texts.special)),
       seed(sluice::derive(settings->seed, ask.number)),
       settings_(std::move(settings)),
@@ -47,7 +50,7 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
   if (wants.echo) before_ = ask.text;
   auto dry = settings_->dry;
   if (dry.multiplier > 0) dry.breakers = texts.breakers;
-  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure);
+  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure, bias);
   search = Continuation(Continuing(search_of(*settings_), rules));
   if (!wants.logprobs) return;
   search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();
@@ -147,6 +150,18 @@ ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& 
   Account::Naming const naming("stop");
   stop_ = sluice::StopSequences({.strings = settings_->wants.stop, .bytes = texts.bytes});
   Work::checkpoint();
+  {
+    Account::Naming const biasing("bias");
+    try {
+      bias_ = text::make_bias(settings_->phrases.terms, settings_->phrases.once, [&](std::string const& phrase) {
+        return text::spellings_within(phrase,
+                                      [&](std::string const& text) { return texts.tokenizer.tokens(text, false); });
+      });
+    } catch (text::InputError const& error) {
+      throw BadField("bias", error.what());
+    }
+  }
+  Work::checkpoint();
   if (settings_->grammar) structure_ = grammars.of(*settings_->grammar);
   Work::checkpoint();
 }
@@ -158,7 +173,7 @@ std::unique_ptr<Job> ContinuationPreparation::job(Ask const& ask) {
                    "prompt has " + std::to_string(ask.text.size()) + " bytes, more than " +
                        std::to_string(texts_.longest) + ", which is more than the model has room for",
                    413);
-  return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_, structure_);
+  return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_, structure_, bias_);
 }
 
 }  // namespace serve

@@ -7,6 +7,7 @@
 #include <sluice/engine/llama_tokenizer.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
@@ -28,9 +29,9 @@
 namespace serve {
 
 /// Any of the searches, with structured outputs, stops and biases.
-using Continuing = sluice::Ruled<
-    OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
-    sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences, sluice::Structure>>;
+using Continuing = sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
+                                 sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences,
+                                               sluice::Structure, sluice::Bias>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.
@@ -44,9 +45,9 @@ struct Texts {
 
 class ContinuationJob final : public Job {
  public:
-  /// \param stop, structure  of the request
+  /// \param stop, structure, bias  of the request
   ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts,
-                  sluice::StopSequences stop, sluice::Structure const& structure);
+                  sluice::StopSequences stop, sluice::Structure const& structure, sluice::Bias const& bias);
 
   std::string settle(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
@@ -86,6 +87,7 @@ class ContinuationPreparation final : public Preparation {
   Texts const& texts_;
   sluice::StopSequences stop_;
   sluice::Structure structure_{};  // none: everything is allowed
+  sluice::Bias bias_{};
 };
 
 }  // namespace serve

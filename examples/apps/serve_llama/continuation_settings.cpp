@@ -95,6 +95,7 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
   if (completion.seed) settings.seed = *completion.seed;
   else settings.seed = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   settings.biases = read_biases(fields, vocabulary);
+  settings.phrases = BiasField(fields);
   read_samplers(fields, settings);
   settings.grammar = read_grammar(fields);
   return settings;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <http/bias_field.hpp>
 #include <http/completion.hpp>
 #include <http/fields.hpp>
 #include <http/task.hpp>
@@ -37,6 +38,7 @@ struct ContinuationSettings final : Settings {
   std::int32_t most = 16;    ///< maximum number of tokens of each
   std::uint64_t seed = 0;
   std::vector<std::pair<sluice::Token, float>> biases{};
+  BiasField phrases{};      ///< boosted
   sluice::Sample sample{};  ///< the samplers; its other members are set from those above
   sluice::Penalties penalties{};
   sluice::Dry dry{};

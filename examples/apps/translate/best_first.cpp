@@ -12,7 +12,7 @@ std::unique_ptr<Decoders> make_best_first(Options const& options, Models& models
     beam.early_stopping.rule = sluice::EarlyStopping::Rule::exact;  // else the preset's own, if it proves anything
   return make_workers(
       options, models,
-      sluice::Ruled<sluice::BestFirstBeam, Restrictions>{sluice::BestFirstBeam::as_beam(beam), restrictions});
+      sluice::Ruled<sluice::BestFirstBeam, Bans>{sluice::BestFirstBeam::as_beam(beam), bans(restrictions)});
 }
 
 }  // namespace translate

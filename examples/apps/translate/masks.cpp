@@ -3,6 +3,7 @@
 #include <translate/masks.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace translate {
 
@@ -22,6 +23,18 @@ Masks make_masks(Options const& options, std::vector<std::string> const& forbidd
     phrases.push_back(tokenizer.encode_inside(phrase));
   }
   return Masks({.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::Forbidden(phrases));
+}
+
+sluice::Bias make_bias(std::vector<text::BiasTerm> const& terms, bool once, Tokenizer const& tokenizer) {
+  return text::make_bias(terms, once, [&](std::string const& text) {
+    std::vector<sluice::Phrase> spellings;
+    auto word = tokenizer.encode(text);
+    if (word.empty() || std::ranges::find(word, tokenizer.unk()) != word.end()) return spellings;
+    auto inside = tokenizer.encode_inside(text);  // after a bracket, say
+    if (!inside.empty() && inside != word) spellings.push_back(std::move(inside));
+    spellings.push_back(std::move(word));
+    return spellings;
+  });
 }
 
 }  // namespace translate

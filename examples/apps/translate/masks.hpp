@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Masks: forbidden phrases, n-gram blocking and penalties, for any search.
+/// Masks: forbidden phrases, n-gram blocking and penalties, for any search; and boosted phrases.
 #pragma once
 
+#include <sluice/search/bias/bias.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 
+#include <text/bias.hpp>
 #include <translate/options.hpp>
 #include <translate/tokenizer.hpp>
 
@@ -20,5 +22,8 @@ using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sl
 Masks make_masks(Options const& options, Tokenizer const& tokenizer);
 /// The same of phrases that are no file's.
 Masks make_masks(Options const& options, std::vector<std::string> const& forbidden, Tokenizer const& tokenizer);
+
+/// \throws text::InputError  naming a phrase that has a character unknown to the tokenizer
+sluice::Bias make_bias(std::vector<text::BiasTerm> const& terms, bool once, Tokenizer const& tokenizer);
 
 }  // namespace translate

@@ -159,7 +159,7 @@ std::vector<std::filesystem::path> split(std::string const& list) {
 std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   Options options;
-  std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, constraints, glossary,
+  std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, bias, constraints, glossary,
       prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
               precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
@@ -236,6 +236,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
                         "make tokens that occurred before less likely, if P > 1")
                         ->check(positive()),
                     add("--forbid", forbid, "FILE", "forbidden phrases, one per line")};
+  Group const biasing{
+      add("--bias", bias, "FILE", "phrases that translations should rather contain: phrase, tab, boost in nats"),
+      app.add_flag("--bias-once", options.bias_once, "count each such phrase only once in a translation")};
   std::string grammar, json_schema, regex;
   Group const structures{add("--grammar", grammar, "FILE", "GBNF grammar that each translation matches"),
                          add("--json-schema", json_schema, "FILE", "each translation is JSON that this schema accepts"),
@@ -315,13 +318,18 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   switch (options.search) {
     case SearchName::score:
       useless("--score", Group{searching, nbest, mbr, begin, aligning}, doubting, lengths, beam, sampling, blockwise,
-              masks, constraining, constrained);
+              masks, biasing, constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
       break;
     case SearchName::beam: useless("--search beam", sampling, blockwise); break;
-    case SearchName::best_first: useless("--search best-first", sampling, blockwise, constraining, constrained); break;
+    case SearchName::best_first:
+      useless("--search best-first", sampling, blockwise, constraining, constrained);
+      if (!bias.empty())
+        throw text::InputError("--bias does not go with --search best-first, which takes for granted that scores only "
+                               "fall: choose --search beam");
+      break;
     case SearchName::sample:
       useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);
       break;
@@ -344,6 +352,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   }
   options.structure.grammar = grammar, options.structure.json_schema = json_schema;
   if (structures[2]->count() > 0) options.structure.regex = regex;
+  if (bias.empty() && options.bias_once) throw text::InputError("--bias-once has no effect without --bias");
   options.constraints = constraints, options.glossary = glossary;
   if (!options.constrained()) useless("neither --constraints nor --glossary", constrained);
   auto* const width = beam[1];
@@ -431,6 +440,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   if (tracing->count() > 0 && options.threads > 1)
     throw text::InputError("--trace follows one decoder: --threads must be 1, not " + std::to_string(options.threads));
   options.input = input, options.output = output, options.stats = stats, options.forbid = forbid;
+  options.bias = bias;
   options.targets = score.empty() ? prefix : score;
   if (!shard.empty()) options.shard = parse_shard(shard);
   check_parts(options, mpi);

@@ -86,6 +86,8 @@ struct Options {
   std::int32_t no_repeat_ngram = 0;
   float repetition_penalty = 1;
   std::filesystem::path forbid;  ///< phrases; empty: none
+  std::filesystem::path bias;    ///< boosted phrases; empty: none
+  bool bias_once = false;        ///< pay each only the first time
 
   text::GrammarSource structure;  ///< the grammar that all translations match
 

@@ -12,9 +12,14 @@ sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& m
   return {grammar.behind_space(), sluice::TokenTrie(models.tokenizer().bytes(), models.vocabulary())};
 }
 
-Restrictions restrictions(Masks const& masks, sluice::Structure const& structure) {
+Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias) {
   auto const& [ngrams, repetition, forbidden] = masks.rules;
-  return Restrictions(ngrams, repetition, forbidden, structure);
+  return Restrictions(ngrams, repetition, forbidden, structure, bias);
+}
+
+Bans bans(Restrictions const& restrictions) {
+  auto const& [ngrams, repetition, forbidden, structure, bias] = restrictions.rules;
+  return Bans(ngrams, repetition, forbidden, structure);
 }
 
 }  // namespace translate

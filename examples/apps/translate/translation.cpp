@@ -47,7 +47,10 @@ Resources::Resources(Options const& options, std::function<void(Input&)> const& 
       input(options.input),
       targets((check(input), read_beside(options.targets, input))),
       models(options.models, options.model_options),
-      restrictions(translate::restrictions(make_masks(options, models.tokenizer()), make_structure(grammar, models))),
+      restrictions(translate::restrictions(
+          make_masks(options, models.tokenizer()), make_structure(grammar, models),
+          make_bias(options.bias.empty() ? std::vector<text::BiasTerm>{} : text::read_bias(options.bias),
+                    options.bias_once, models.tokenizer()))),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       stats_file(create(options.stats, options.input)),
       trace_file(create(options.trace, options.input)),

@@ -175,6 +175,34 @@ SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
 
+/* ---- boosted phrases ------------------------------------------------------------------------------------------------------- */
+
+/* Phrases that outputs should rather contain: docs/biasing.md. */
+typedef struct sluice_bias sluice_bias;
+typedef struct sluice_biased_phrase {
+  sluice_token const* tokens; /* of all its spellings, one after another; any of them counts as the phrase */
+  size_t const* lengths;      /* [spellings] */
+  size_t spellings;           /* >= 1 */
+  float boost;                /* in nats: what its occurrence adds to the log-probability of an output */
+  int32_t per_token;          /* 1: each of its tokens adds that; 0: the whole phrase */
+} sluice_biased_phrase;
+/* Set unused members to zero. */
+typedef struct sluice_bias_options {
+  size_t size;      /* sizeof(sluice_bias_options) */
+  int32_t matches;  /* Matches: 0 all, 1 longest, 2 first */
+  int32_t once;     /* 1: each phrase is paid only the first time that it occurs in an output */
+  int32_t lead;     /* beginnings of so many tokens are lent nothing yet */
+  int32_t reserved; /* 0 */
+} sluice_bias_options;
+SLUICE_INITIALISER(sluice_bias_options)
+/* `options` may be null. Copied. Any number of searches may use it, in all threads. */
+SLUICE_API sluice_status sluice_bias_create(sluice_biased_phrase const* phrases, size_t count,
+                                            sluice_bias_options const* options, sluice_bias** bias);
+SLUICE_API void sluice_bias_free(sluice_bias* bias);
+/* Outputs with these phrases score more; for every kind of search. A beam with early_stopping 2 (exact) refuses it. Null:
+ * no phrases. Shared: you may free your handle afterwards. */
+SLUICE_API sluice_status sluice_search_prefer(sluice_search* search, sluice_bias const* bias);
+
 /* ---- catalogues ------------------------------------------------------------------------------------------------------------ */
 
 /* The token sequences that an output may be, from 1 to 2^31 - 1 of them: docs/catalogues.md. */

@@ -26,6 +26,14 @@ struct Edit {
   static constexpr Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 };
 
+/// A promise about edits, which expanders may use or not. The first `count` edits are of ascending tokens, and so are the
+/// `second` after them, which are other tokens; all are of the vocabulary, have penalty 1, and add finite numbers of at
+/// most 1e30, those of the first ones at most `most`.
+struct SortedEdits {
+  std::int32_t count = 0, second = 0;
+  float most = 0;
+};
+
 /// When edits and `only` are applied.
 enum class Stage : std::uint8_t {
   before_softmax,  ///< to the scores: the remaining probabilities sum to one
@@ -102,6 +110,7 @@ struct Query {
   float at_least = 0;               ///< list all tokens of at least this probability; in [0, 1]; 0 = off
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
+  SortedEdits sorted{};             ///< of edits; {}: nothing is promised
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;       ///< all other tokens are forbidden
   TokenSet const* shortlist = nullptr;  ///< so are tokens not in this, always before the softmax
@@ -112,6 +121,7 @@ struct Query {
   bool entropy = false;     ///< compute the line's entropy (after Stage::before_softmax; later edits do not count)
   std::int32_t label = -1;  ///< for traces only: the search's own number for the line's hypothesis, which no answer
                             ///< depends on (how many constraints it has met, say); -1: none
+  float shift = 0;          ///< for traces only: what a rule adds to every log-probability once the answer is there
   std::uint64_t noise = 0;  ///< not 0: select by log_prob + gumbel(noise, token), see core/noise.hpp; `mass`,
                             ///< `within`, `typical`, `deviations` and `at_least` still select by log_prob
 

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <ostream>
 #include <span>
 #include <string>
@@ -137,14 +138,16 @@ class TraceFile {
     line_.open('{');
     if (!line.best.empty()) {
       line_.key("best").open('[');
-      for (auto const& [token, log_prob] : line.best) line_.number(token).number(log_prob);
+      for (auto const& [token, log_prob] : line.best) line_.number(token).number(log_prob + query.shift);
       line_.close(']');
     }
     if (!line.probes.empty()) {
       line_.key("probes").open('[');
-      for (std::size_t i = 0; i < line.probes.size(); ++i) line_.number(query.probes[i]).number(line.probes[i]);
+      for (std::size_t i = 0; i < line.probes.size(); ++i)
+        line_.number(query.probes[i]).number(line.probes[i] + query.shift);
       line_.close(']');
     }
+    add_boosts(query, line);
     if (query.rank != 0) line_.key("rank").number(query.rank);
     if (query.label >= 0) line_.key("label").number(query.label);
     if (query.noise != 0) line_.key("noise").boolean(true);
@@ -153,6 +156,24 @@ class TraceFile {
     if (!line.valid) line_.key("invalid").boolean(true);
     if (line.impossible) line_.key("impossible").boolean(true);
     line_.close('}');
+  }
+
+  /// What rules added to the log-probabilities of listed tokens.
+  template <class = void>
+  void add_boosts(Query const& query, Line const& line) {
+    if (query.stage != Stage::after_softmax) return;
+    auto any = false;
+    auto const add = [&](Token token) {
+      auto sum = query.shift;
+      for (auto const& edit : query.edits)
+        if (edit.token == token && edit.add > -std::numeric_limits<float>::infinity()) sum += edit.add;
+      if (sum == 0) return;
+      if (!std::exchange(any, true)) line_.key("boosts").open('[');
+      line_.number(token).number(sum);
+    };
+    for (auto const& candidate : line.best) add(candidate.token);
+    for (auto const token : query.probes) add(token);
+    if (any) line_.close(']');
   }
 
   template <class = void>

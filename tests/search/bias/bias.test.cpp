@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boosted phrases against a scan of whole outputs. Mutants that these tests notice: a boost counted twice (paid() of the
 // suffix too under Matches::longest, or of a second spelling), no refund (bias() returns 0), no refund at the end (no shift
-// of lines that a stop ends), edits of the suffixes in place of the deeper state's, no edits of probes.
+// of lines that a stop ends) or at the maximum length, edits of the suffixes in place of the deeper state's, no edits of
+// probes, a phrase paid twice under `once`, a bound for ExactSearch that is too low.
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -9,6 +10,7 @@
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
@@ -45,6 +47,11 @@ Drawn draw(std::uint64_t seed, Token kinds) {
   auto const boost = [&] { return static_cast<float>(static_cast<int>(random() % 25) - 8) / 8; };
   Drawn drawn;
   drawn.options = {.per_token = boost(), .matches = random() % 2 == 0 ? Matches::all : Matches::longest};
+  if (auto const kind = seed % 6; kind >= 2) {
+    if (kind == 2) drawn.options.matches = Matches::first;
+    if (kind >= 4) drawn.options.once = true;
+    if (kind % 2 == 1) drawn.options.lead = 1 + static_cast<std::int32_t>(seed % 3);
+  }
   for (auto n = 1 + random() % 5; n > 0; --n) {
     BiasedPhrase phrase;
     auto const length = 1 + random() % 4;
@@ -77,31 +84,40 @@ bool ends_in(Text const& text, std::size_t end, Text const& part) {
          std::equal(part.begin(), part.end(), text.begin() + static_cast<std::ptrdiff_t>(end - part.size()));
 }
 
-/// What a whole output earns.
-double earned(Drawn const& drawn, Text const& text) {
+/// What a whole output earns; `open`: where tokens begin that a phrase may still end in.
+double earned(Drawn const& drawn, Text const& text, std::size_t* open = nullptr) {
   auto sum = 0.0;
+  std::vector<bool> paid(drawn.phrases.size());
+  std::size_t from = 0;
   for (std::size_t end = 1; end <= text.size(); ++end) {
+    Text const part(text.begin() + static_cast<std::ptrdiff_t>(from), text.begin() + static_cast<std::ptrdiff_t>(end));
     std::size_t longest = 0;
     for (auto const& phrase : drawn.phrases)
       for (auto const& spelling : phrase.spellings)
-        if (ends_in(text, end, spelling)) longest = std::max(longest, spelling.size());
-    for (auto const& phrase : drawn.phrases) {
+        if (ends_in(part, part.size(), spelling)) longest = std::max(longest, spelling.size());
+    for (std::size_t i = 0; i < drawn.phrases.size(); ++i) {
       std::size_t its = 0;
-      for (auto const& spelling : phrase.spellings)
-        if (ends_in(text, end, spelling)) its = std::max(its, spelling.size());
-      if (its > 0 && (drawn.options.matches == Matches::all || its == longest))
-        sum += boost_of(phrase, drawn.options, its);
+      for (auto const& spelling : drawn.phrases[i].spellings)
+        if (ends_in(part, part.size(), spelling)) its = std::max(its, spelling.size());
+      if (its == 0 || (drawn.options.matches != Matches::all && its != longest)) continue;
+      if (!paid[i] || !drawn.options.once) sum += boost_of(drawn.phrases[i], drawn.options, its);
+      paid[i] = true;
     }
+    if (drawn.options.matches == Matches::first && longest > 0) from = end;
   }
+  if (open != nullptr) *open = from;
   return sum;
 }
 
-/// What an output has been given for a phrase that it may be about to contain.
-double lent(Drawn const& drawn, Text const& text) {
+/// What an output has been given for a phrase that it may be about to contain (without `once`).
+double lent(Drawn const& drawn, Text const& whole) {
+  std::size_t from = 0;
+  earned(drawn, whole, &from);
+  Text const text(whole.begin() + static_cast<std::ptrdiff_t>(from), whole.end());
   auto most = 0.0;
   for (auto const& phrase : drawn.phrases)
     for (auto const& spelling : phrase.spellings)
-      for (std::size_t n = 1; n < spelling.size(); ++n)
+      for (auto n = 1 + static_cast<std::size_t>(drawn.options.lead); n < spelling.size(); ++n)
         if (ends_in(text, text.size(), Text(spelling.begin(), spelling.begin() + static_cast<std::ptrdiff_t>(n))))
           most = std::max(most, phrase.whole
                                     ? *phrase.whole * static_cast<double>(n) / static_cast<double>(spelling.size())
@@ -142,33 +158,39 @@ BeamSearch wide(std::int32_t width) {
 
 }  // namespace
 
-TEST_CASE("a context graph adds up to what a scan of the output finds", "[bias]") {
+TEST_CASE("a bias adds up to what a scan of the output finds", "[bias]") {
+  Vocabulary const vocabulary{.size = 9, .bos = bos, .eos = {eos}};
+  auto once_held = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     auto const drawn = draw(seed, 3);
-    ContextGraph const graph(drawn.phrases, drawn.options);
+    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
     std::mt19937_64 random(seed + 7);
     Text text;
     auto sum = 0.0;
-    auto state = ContextGraph::root;
+    Bias::State state;
     for (int i = 0; i < 12; ++i) {
+      auto const last = i == 11;
       std::vector<Edit> edits{{.token = 99}};
-      graph.edit(state, edits);
+      sum += static_cast<double>(bias.bias(state, {vocabulary, 12 - i, i == 0, last, false, false}, edits).all);
       REQUIRE(edits.front().token == 99);
       auto const token = 3 + static_cast<Token>(random() % 4);
       REQUIRE(std::count_if(edits.begin(), edits.end(), [&](Edit const& e) { return e.token == token; }) <= 1);
-      sum -= static_cast<double>(graph.credit(state));
       for (auto const& edit : edits)
         if (edit.token == token) sum += static_cast<double>(edit.add);
-      state = graph.next(state, token), text.push_back(token);
-      REQUIRE(static_cast<double>(graph.credit(state)) == Approx(lent(drawn, text)).margin(1e-6));
-      REQUIRE(sum == Approx(earned(drawn, text) + lent(drawn, text)).margin(1e-5));
+      state = bias.next(state, token), text.push_back(token);
+      auto const held = static_cast<double>(bias.lent(state));
+      if (!drawn.options.once) REQUIRE(held == Approx(lent(drawn, text)).margin(1e-6));
+      REQUIRE((held >= 0 && held <= lent(drawn, text) + 1e-6));
+      once_held += drawn.options.once && held > 0 ? 1 : 0;
+      REQUIRE(sum == Approx(earned(drawn, text) + (last ? 0 : held)).margin(1e-5));
     }
   }
+  CHECK(once_held > 100);
 }
 
 TEST_CASE("biased beams that are wide enough find the best of all outputs", "[bias]") {
   Table const table{.size = 6, .scale = 3};
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < 18; ++seed) {
     auto const drawn = draw(seed, 3);
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
     auto const expected = best_of(table, 1, drawn, 4);
@@ -228,10 +250,108 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
   }
 }
 
+TEST_CASE("what was lent is taken back at the maximum length", "[bias]") {
+  auto const known = [](Table const& table, Drawn const& drawn, Result const& result, std::size_t at_least) {
+    std::size_t cut = 0;
+    for (auto const& h : result.hypotheses) {
+      auto sum = earned(drawn, h.tokens);
+      std::vector<double> line(static_cast<std::size_t>(table.size));
+      for (std::size_t i = 0; i < h.tokens.size(); ++i) {
+        table.log_probs(1, Text(h.tokens.begin(), h.tokens.begin() + static_cast<std::ptrdiff_t>(i)), line);
+        if (h.tokens[i] != eos || i + 1 < h.tokens.size() || i < 3) sum += line[static_cast<std::size_t>(h.tokens[i])];
+      }
+      cut += h.tokens.size() == 4 ? 1 : 0;
+      CHECK(h.log_prob == Approx(sum).margin(2e-5));
+    }
+    CHECK(cut >= at_least);
+  };
+  for (std::uint64_t seed = 100; seed < 130; ++seed) {
+    auto const drawn = draw(seed, 3);
+    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Table const with{.size = 6, .scale = 3}, without{.size = 6, .scale = 3, .has_eos = false};
+    auto beam = wide(5);
+    known(without, drawn, decoded(without, Biased<BeamSearch>(beam, bias), 2)[1], 5);
+    beam.at_maximum = AtMaximum::force_eos_free;  // its fourth token is an end that costs nothing
+    known(with, drawn, decoded(with, Biased<BeamSearch>(beam, bias), 2)[1], 1);
+    known(without, drawn, decoded(without, Biased<Greedy>({.length = four}, bias), 2)[1], 1);
+  }
+}
+
+TEST_CASE("exact search under a bias finds the best of all outputs", "[bias]") {
+  Table const table{.size = 6, .scale = 3};
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    auto const drawn = draw(seed, 3);
+    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    for (auto const alpha : {0.0, 1.0}) {
+      LengthPenalty const penalty{.alpha = alpha};
+      auto expected = n_best(all_sequences(table, 1, {.maximum = 4}), 5, [&](Sequence const& s) {
+        return penalty.score(s.log_prob + earned(drawn, s.tokens), static_cast<std::int32_t>(s.tokens.size()));
+      });
+      ExactSearch const exact{.n_best = 5, .penalty = penalty, .list = 2, .length = four};
+      auto const results = decoded(table, Biased<ExactSearch>(exact, bias), 2);
+      compare(results[1], expected);
+      CHECK(results[1].bound == results[1].hypotheses.front().score);
+    }
+  }
+}
+
+TEST_CASE("a stop by proof is refused under phrases, and exact search without a maximum", "[bias]") {
+  Bias const bias(ContextGraph({{.spellings = {{3, 4}}}}));
+  auto beam = wide(3);
+  beam.early_stopping.rule = EarlyStopping::Rule::exact;
+  auto const refused = decoded(Table{.size = 6}, Biased<BeamSearch>(beam, bias), 1)[0];
+  CHECK(refused.failure == Failure::bad_request);
+  CHECK(refused.message.find("early_stopping.rule = exact: proves its result by") != std::string::npos);
+  CHECK(decoded(Table{.size = 6}, Biased<BeamSearch>(beam, Bias()), 1)[0].failure == Failure::none);
+}
+
+// The scores are those of sherpa-onnx's context-graph-test.cc (Apache-2.0), for its phrases and queries. It gives tokens
+// of beginnings that phrases share the larger score, so the scores of tokens are given one by one here.
+TEST_CASE("phrases and queries of sherpa-onnx score as there", "[bias]") {
+  std::vector<std::string> const names{"S", "HE", "SHE", "SHELL", "HIS", "HERS", "HELLO", "THIS", "THEM"};
+  std::vector<std::string> const queries{"HEHERSHE", "HERSHE", "HISHE",   "SHED", "SHELF",
+                                         "HELL",     "HELLO",  "DHRHISQ", "THEN"};
+  auto const text = [](std::string const& name) { return Text(name.begin(), name.end()); };
+  auto const score = [&](float whole, Matches matches, std::string const& query) {
+    std::vector<BiasedPhrase> phrases;
+    for (auto const& name : names) {
+      auto& phrase = phrases.emplace_back();
+      phrase.spellings = {text(name)};
+      for (std::size_t n = 1; n <= name.size(); ++n) {
+        auto most = whole == 0 ? 1.0f : 0.0f;
+        for (auto const& other : names)
+          if (whole != 0 && other.compare(0, n, name, 0, n) == 0)
+            most = std::max(most, std::round(whole / static_cast<float>(other.size()) * 100) / 100);
+        phrase.token_boosts.push_back(most);
+      }
+    }
+    ContextGraph const graph(phrases, {.matches = matches});
+    auto state = ContextGraph::root;
+    auto sum = 0.0;
+    for (auto const token : text(query)) {
+      auto const arrived = graph.arrive(state, token);
+      sum += static_cast<double>(graph.paid(arrived) + graph.credit(graph.settle(arrived)) - graph.credit(state));
+      state = graph.settle(arrived);
+    }
+    return sum - static_cast<double>(graph.credit(state));
+  };
+  auto const compare_all = [&](float whole, Matches matches, std::vector<double> const& expected) {
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      INFO(queries[i]);
+      CHECK(score(whole, matches, queries[i]) == Approx(expected[i]).margin(1e-4));
+    }
+  };
+  compare_all(0, Matches::all, {14, 12, 9, 6, 6, 2, 7, 4, 2});
+  compare_all(0, Matches::first, {7, 5, 5, 3, 3, 2, 2, 3, 2});
+  compare_all(5, Matches::all, {35.84, 30.84, 24.18, 18.34, 18.34, 5, 13, 10.84, 5});
+  compare_all(5, Matches::first, {20, 15, 10.84, 10, 10, 5, 5, 5.84, 5});
+}
+
 TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
   Table const table{.size = 9, .scale = 3, .has_eos = false};  // so the beam is all there is
   for (std::uint64_t seed = 60; seed < 100; ++seed) {
-    auto const drawn = draw(seed, 3);
+    auto drawn = draw(seed, 3);
+    drawn.options.once = false;
     std::vector<Sequence> beam(1);
     for (int step = 0; step < 6; ++step) {
       std::vector<Sequence> longer;
@@ -243,8 +363,9 @@ TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
           longer.back().tokens.push_back(v);
         }
       }
-      beam = n_best(std::move(longer), 3,
-                    [&](Sequence const& s) { return s.log_prob + earned(drawn, s.tokens) + lent(drawn, s.tokens); });
+      beam = n_best(std::move(longer), 3, [&](Sequence const& s) {
+        return s.log_prob + earned(drawn, s.tokens) + (step == 5 ? 0 : lent(drawn, s.tokens));
+      });
     }
     auto search = wide(3);
     search.length.max = 6;
@@ -256,9 +377,12 @@ TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
 TEST_CASE("greedy decoding and sampling under a bias, before and after the softmax", "[bias]") {
   Table const table{.size = 7, .scale = 3};
   for (std::uint64_t seed = 40; seed < 60; ++seed) {
-    auto const drawn = draw(seed, 3);
+    auto drawn = draw(seed, 3);
+    drawn.options.once = false;
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
-    auto const given = [&](Text const& text) { return earned(drawn, text) + lent(drawn, text); };
+    auto const given = [&](Text const& text) {
+      return earned(drawn, text) + (text.size() == 8 ? 0 : lent(drawn, text));
+    };
     auto const check = [&](std::vector<Result> const& results, bool best, bool normalised) {
       for (std::uint64_t source = 0; source < results.size(); ++source) {
         auto const& h = results[source].hypotheses.front();
@@ -346,6 +470,7 @@ TEST_CASE("what is wrong with a phrase is said", "[bias]") {
   refused({{.spellings = {{3}}, .whole = 1.0f, .token_boosts = {1}}},
           "phrases[0].token_boosts = 1: excludes whole and per_token");
   refused({good}, "options.per_token = nan: must be a number", {.per_token = nan});
+  refused({good}, "options.lead = -1: must not be negative", {.lead = -1});
 
   Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
   auto const refused_there = [&](Text const& spelling, std::string const& message) {

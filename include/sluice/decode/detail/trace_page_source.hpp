@@ -18,7 +18,7 @@ inline constexpr std::string_view trace_page_before[] = {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-QQJnUN533FiRTJFXPk98uYa8JXLTr675paNL9YWC6yg='; style-src 'sha256-w7JsoyoFUVEutOZxvE1WmbDWbCl13NK1BnRye2cCGQs='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-h7HurcHVO5BuupMF2ViHpt1X34FZPMZVCfDeT/icraA='; style-src 'sha256-w7JsoyoFUVEutOZxvE1WmbDWbCl13NK1BnRye2cCGQs='; base-uri 'none'; form-action 'none'">
 <title>What a decoder did</title>
 <style>)page"sv,
     R"page(:root {
@@ -254,7 +254,7 @@ class Sentence {
   }
   add(parent, token) {
     const node = {
-      sentence: this, number: this.nodes.length, parent, token, depth: parent ? parent.depth + 1 : 0, logProb: null,
+      sentence: this, number: this.nodes.length, parent, token, depth: parent ? parent.depth + 1 : 0, logProb: null, boost: 0,
       sum: parent ? parent.sum : 0, listed: 0, at: -1, fed: -1, slot: -1, state: 0, kept: false, winner: false, line: null,
       results: null, children: null, folded: false,
     };
@@ -422,6 +422,10 @@ class Trace {
           child.sum = node.sum + (child.depth > sentence.prompt.length ? child.logProb ?? 0 : 0);
         }
     });
+    event.lines.forEach(({ boosts = [] }, i) => {
+      const [sentence, node] = this.asked[i];
+      for (let j = 0; j < boosts.length; j += 2) sentence.child(node, boosts[j]).boost = boosts[j + 1];
+    });
     for (const [sentence, , { nodes }] of this.asked) // guesses were fed before their line was known
       for (const one of nodes) if (one.depth > sentence.prompt.length) one.sum = one.parent.sum + (one.logProb ?? 0);
   }
@@ -480,6 +484,8 @@ function pathOf(node) {
 }
 
 const number = (x, digits = 3) => (x === null || x === undefined ? '–' : x.toFixed(digits).replace('-', '−'));
+// A log-probability, and what of it rules added or took back.
+const valueOf = (node) => number(node.logProb, 2) + (node.boost ? ` ${node.boost > 0 ? '↑' : '↓'}${number(Math.abs(node.boost), 1)}` : '');
 const percent = (x) => {
   const p = 100 * Math.exp(x);
   return p >= 0.1 ? `${p.toFixed(1)} %` : '< 0.1 %';
@@ -677,7 +683,7 @@ class TreeView {
   }
   arrange() {
     this.layout = layOut(this.sentence, this.pruned, (node) => widthOf(wordOf(this, node), node.winner) +
-      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
+      (node.logProb === null ? 0 : 5 + 0.8 * widthOf(node.boost ? valueOf(node) : node.logProb <= -10 ? '−00.00' : '−0.00')) + (node.hidden ? 5 + 0.8 * widthOf(`+${node.hidden}`) : 0));
     this.described = null;
     const { nodes, columns } = this.layout;
     this.extent.textContent =
@@ -813,7 +819,8 @@ class TreeView {
     const rows = [
       ['Token', root ? 'start of the output' : label(trace, node.token)], ['Number', root ? '–' : String(node.token)],
       [node.parent?.line?.plain ? 'Score' : 'Log-probability', number(node.logProb, 5)],
-      ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb)],
+      ['Probability', node.logProb === null || node.parent?.line?.plain ? '–' : percent(node.logProb - node.boost)],
+      [node.boost > 0 ? 'Of it a boost' : 'Of it taken back', node.boost ? number(node.boost, 5) : null],
       ['Sum', number(node.sum, 5)], ['Rank in its list', node.listed ? `${node.listed} of ${node.parent.line.count}` : '–'],
       ['Listed in step', node.at < 0 ? '–' : String(node.at)], ['Fate', root ? 'the output begins here' : fate(trace, node)[1]],
       ['What follows', stuck(node) ? stuckWords : null],
@@ -887,7 +894,7 @@ function paintNear(view, ranges, width, height, stepY, low, high) {
     for (let i = from; i < to; ++i) {
       const node = column[i], { x, y } = view.place(node);
       const kind = kindOf(view, node), small = { dx: 5, 'font-size': size * 0.8 };
-      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : number(node.logProb, 2), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
+      const [word, value, more] = fitting(wordOf(view, node), node.winner, node.logProb === null ? null : valueOf(node), node.hidden ? `+${node.hidden}` : null, wide - 14, size);
       const text = svg('text', { x, y: y + size * 0.35, 'font-size': size }, svg('tspan', { class: 'word' }, word),
         value === null ? null : svg('tspan', { class: 'value', ...small }, value), more === null ? null : svg('tspan', { class: 'more', ...small }, more));
       nodes.push([node, svg('g', {

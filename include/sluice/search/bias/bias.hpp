@@ -12,6 +12,9 @@
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,43 +22,103 @@
 namespace sluice::inline v0 {
 
 /// Outputs that contain phrases of a ContextGraph score more: a Rule for any search, `Biased<S>`. What was given for a
-/// beginning that does not go on is taken back, by the end of the output too. An output that is cut at the maximum
-/// length keeps what its last beginning was given.
+/// beginning that does not go on is taken back, by the end of the output too, and at the maximum length.
 ///
 /// Where edits act after the softmax (beams, Greedy), the log-probability of an output is that of the model plus the
 /// boosts of the phrases that occur in it, whatever the search. Where they act before it (sampling), every step is a
-/// distribution of its own, and only ratios within a step change.
+/// distribution of its own, and only ratios within a step change. A search that is interrupted tells unfinished outputs
+/// with what their beginnings were given.
 ///
-/// A phrase may begin in a forced prefix, but not in the prompt. Unlike other rules it changes probes too: constraints are
-/// met at the same score. Searches that take for granted that log-probabilities only fall (ExactSearch, BestFirstBeam) do
-/// not compile with it; stop rules of a beam that predict future scores may end it too early.
+/// A phrase may begin in a forced prefix, but not in the prompt. Unlike other rules it changes probes too: constraints
+/// are met at the same score. ExactSearch proves its result: all outputs begin at the most that they might still be given,
+/// which is taken back token by token; log-probabilities of tokens then hold that, and are rounded like it.
+/// BestFirstBeam does not compile with it, and EarlyStopping::Rule::exact is refused unless there are no phrases.
 ///
 /// Costs one edit for every token that continues or begins a phrase, never more. Copies are cheap.
 class Bias {
  public:
-  using State = ContextGraph::State;
+  /// What an output ends in, and with ContextOptions::once the phrases that it has been paid.
+  struct State {
+    struct Paid {
+      std::int32_t phrase;
+      std::shared_ptr<Paid const> before;
+    };
+    ContextGraph::State place = ContextGraph::root;
+    std::shared_ptr<Paid const> paid{};
+    bool has(std::int32_t phrase) const {
+      for (auto one = paid.get(); one != nullptr; one = one->before.get())
+        if (one->phrase == phrase) return true;
+      return false;
+    }
+  };
 
   /// Changes nothing.
   Bias() = default;
   explicit Bias(std::shared_ptr<ContextGraph const> graph) : graph_(std::move(graph)) {}
   explicit Bias(ContextGraph graph) : graph_(std::make_shared<ContextGraph const>(std::move(graph))) {}
 
+  std::shared_ptr<ContextGraph const> const& graph() const { return graph_; }
+  bool trivial() const { return graph_ == nullptr || graph_->empty(); }
+
   /// \throws std::invalid_argument  as ContextGraph::check()
   template <class = void>
   State initial(Sentence const& sentence) const {
-    if (graph_ != nullptr) graph_->check(*sentence.vocabulary);
-    return ContextGraph::root;
+    if (!trivial()) graph_->check(*sentence.vocabulary);
+    return {};
   }
-  State next(State state, Token token) const { return graph_ == nullptr ? state : graph_->next(state, token); }
-  void edit(State, Output const&, std::vector<Edit>&) const {}
+  State next(State state, Token token) const {
+    if (!trivial()) arrive(state, graph_->arrive(state.place, token));
+    return state;
+  }
+  void edit(State const&, Output const&, std::vector<Edit>&) const {}
   /// What the step adds: appends it for the tokens that continue a phrase, and returns what it adds to every token.
-  float bias(State state, std::vector<Edit>& edits) const {
-    if (graph_ == nullptr || graph_->empty()) return 0;
-    graph_->edit(state, edits);
-    return -graph_->credit(state);
+  template <class = void>
+  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
+    if (trivial()) return {};
+    // What an output may still be given, if the search bears no other rise, before this token and after it.
+    auto const most = place.falling ? graph_->most_per_token() : 0.0f;
+    auto const before = most * static_cast<float>(place.falling ? place.left : 0);
+    auto const after = place.last || place.over ? 0.0f : before - most;
+    auto const back = place.first ? 0.0f : -lent(state) - before;
+    if (place.over) return {.all = back};
+    SortedEdits sorted;
+    if (state.paid == nullptr && !graph_->options().once) {
+      sorted = graph_->edit(state.place, edits, place.last);
+    } else {
+      sorted = graph_->edit(state.place, edits, [&](ContextGraph::State arrived) {
+        auto then = state;
+        auto const paid = arrive(then, arrived);
+        return paid + (place.last ? 0.0f : lent(then));
+      });
+    }
+    if (after != 0)
+      for (auto const eos : place.vocabulary.eos) edits.push_back({eos, -after});
+    return {back + after, sorted};
+  }
+  /// What an output has been given for the beginning that it ends in.
+  float lent(State const& state) const {
+    if (trivial() || (graph_->options().once && state.has(graph_->owner(state.place)))) return 0;
+    return graph_->credit(state.place);
+  }
+  /// What a token is paid for what it completes. With the difference of lent(), this is what a step adds.
+  float paid(State state, Token token) const {
+    return trivial() ? 0 : arrive(state, graph_->arrive(state.place, token));
   }
 
  private:
+  /// Goes to a state; returns what is paid for it.
+  float arrive(State& state, ContextGraph::State arrived) const {
+    state.place = graph_->settle(arrived);
+    if (!graph_->options().once) return graph_->paid(arrived);
+    auto sum = 0.0f;
+    graph_->for_each_completed(arrived, [&](ContextGraph::Completed const& one) {
+      if (state.has(one.phrase)) return;
+      sum += one.boost;
+      state.paid = std::make_shared<State::Paid const>(State::Paid{one.phrase, state.paid});
+    });
+    return sum;
+  }
+
   std::shared_ptr<ContextGraph const> graph_;
 };
 

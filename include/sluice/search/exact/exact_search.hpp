@@ -33,8 +33,9 @@ namespace sluice::inline v0 {
 /// good `floor`, such as the score of a beam search result, saves most of them; so does a small length.max. `steps`
 /// limits them: Result::bound is then the bound proved so far.
 ///
-/// The result is proved as long as log-probabilities only fall. This excludes Interpolate with a negative weight, and
-/// rules that add to log-probabilities.
+/// The result is proved as long as log-probabilities only fall. This excludes Interpolate with a negative weight. Under a
+/// Bias all outputs begin at the most that it may add, which is taken back token by token: the bound is loose, and it
+/// takes more steps.
 struct ExactSearch {
   std::int32_t n_best = 1;                                   ///< number of outputs, best first; >= 1
   LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score
@@ -45,7 +46,8 @@ struct ExactSearch {
   LengthLimits length{};
 
   static constexpr Abilities needs{.roll_back = true};
-  static constexpr bool assumes_falling = true;  ///< log-probabilities: rules that add to them are refused
+  static constexpr bool assumes_falling = true;
+  static constexpr bool bears_bonus = true;  ///< its proofs compare outputs alone, so a bonus for all may be taken back
 
   struct State : detail::OutputLimits {
     /// A prefix of outputs, whose children are being searched.

@@ -33,6 +33,23 @@ struct Output {
   Vocabulary const& vocabulary;
 };
 
+/// Where in its output a hypothesis is, for rules that add to scores.
+struct BiasPlace {
+  Vocabulary const& vocabulary;
+  std::int32_t left;  ///< how many tokens may still come, the end included; Limits::unlimited: unknown
+  bool first;         ///< nothing has been generated
+  bool last;          ///< the output is over after the next token, whatever it is
+  bool over;          ///< the output is over, and the search is about to be told
+  bool
+      falling;  ///< the search proves its result by log-probabilities that only fall: only those of the first token may rise
+};
+
+/// What a rule adds to a line beside its edits.
+struct BiasSum {
+  float all = 0;  ///< is added to the log-probability of every token; not before a softmax, which it would not change
+  SortedEdits sorted{};  ///< of the edits appended; only if none were there before
+};
+
 // clang-format off
 /// A rule is a logits processor: it looks at one hypothesis and edits the scores of its next token. `State` is a small
 /// value that follows the hypothesis (an automaton's state; an empty struct if the tokens are enough).
@@ -51,9 +68,8 @@ struct Output {
 ///    all. `left`: how many tokens may still come, the end included. Acts like Query::only, on probes too. It requires
 ///    `require_possible(state, output, left)`, which throws std::invalid_argument if no output can begin with a forced
 ///    prefix. See Structure;
-///  - `bias(state, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a float that is
-///    added to the log-probability of every token. Edits before the softmax go without it: it would change nothing.
-///    See Bias.
+///  - `bias(state, place, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a BiasSum.
+///    It requires `trivial()`, which returns whether it never adds anything. See Bias.
 template <class R>
 concept Rule = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
@@ -79,8 +95,9 @@ concept RestrictingRule = Rule<R> &&
 /// A rule that adds to the score of an output.
 template <class R>
 concept BiasingRule = Rule<R> &&
-  requires(R const& rule, typename R::State const& state, std::vector<Edit>& edits) {
-    { rule.bias(state, edits) } -> std::same_as<float>;
+  requires(R const& rule, typename R::State const& state, BiasPlace const& place, std::vector<Edit>& edits) {
+    { rule.bias(state, place, edits) } -> std::same_as<BiasSum>;
+    { rule.trivial() } -> std::same_as<bool>;
   };
 // clang-format on
 
@@ -96,7 +113,8 @@ void check_rule(R const& rule) {
                 "std::shared_ptr<TokenSet const>; with it comes require_possible(State const&, Output const&, "
                 "std::int32_t)");
   static_assert(BiasingRule<R> || !stray_bias<R>(),
-                "sluice: `bias` of a rule must be const, take (State const&, std::vector<Edit>&) and return a float");
+                "sluice: `bias` of a rule must be const, take (State const&, BiasPlace const&, std::vector<Edit>&) and "
+                "return a BiasSum; with it comes a const `bool trivial()`");
   if constexpr (requires { rule.check(); }) rule.check();
   else static_assert(!stray_check<R>(), "sluice: check() of a rule must be const and take nothing");
 }
@@ -131,14 +149,27 @@ struct Rules {
     }
     (std::index_sequence_for<Rs...>{});
   }
-  float bias(State const& state, std::vector<Edit>& edits) const requires(BiasingRule<Rs> || ...) {
-    auto sum = 0.0f;
+  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const
+      requires(BiasingRule<Rs> || ...) {
+    BiasSum sum;
     auto const ask = [&](auto const& rule, auto const& its_state) {
-      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) sum += rule.bias(its_state, edits);
+      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) {
+        auto const first = edits.empty();
+        auto const its = rule.bias(its_state, place, edits);
+        sum.all += its.all;
+        if (first) sum.sorted = its.sorted;
+      }
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }
     (std::index_sequence_for<Rs...>{});
     return sum;
+  }
+  bool trivial() const requires(BiasingRule<Rs> || ...) {
+    auto const adds = [](auto const& rule) {
+      if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) return !rule.trivial();
+      else return false;
+    };
+    return std::apply([&](auto const&... rule) { return !(adds(rule) || ...); }, rules);
   }
   std::int32_t stop(State const& state, Output const& output) const requires(StoppingRule<Rs> || ...) {
     std::int32_t found = -1;

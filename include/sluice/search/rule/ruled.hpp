@@ -61,9 +61,13 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
 
   static constexpr bool biases = BiasingRule<R>;  ///< whether the rule's bias() is asked
   static constexpr bool assumes_falling = detail::assumes_falling<S>();
-  static_assert(!biases || !assumes_falling,
+  static constexpr bool bears_bonus = detail::bears_bonus<S>();
+  static_assert(!biases || !assumes_falling || bears_bonus,
                 "sluice: this search proves its result by log-probabilities that only fall, and the rule adds to them: "
-                "use BeamSearch");
+                "use BeamSearch or ExactSearch");
+  static_assert(!biases || !detail::ends_outputs<S>(),
+                "sluice: a rule that adds to scores must see where outputs end: put it and the rule that ends them "
+                "into one Rules<...>, or the one that ends them outside");
 
   using Followed = detail::Followed<R>;
   struct State {
@@ -78,6 +82,8 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     std::span<Token const> forced;         // the forced prefix
     std::vector<Token> output;             // scratch
     std::size_t prefix = 0;
+    std::int32_t most = 0;                                 // tokens of an output, for a rule that biases
+    bool unasked = false;                                  // the end at the maximum length is not asked for
     std::vector<std::shared_ptr<TokenSet const>> allowed;  // [line]
     std::vector<TokenSet> both;                            // [line]: where the search has a set of its own
     detail::RestrictedGuesses<R> guesses;
@@ -97,6 +103,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     first.begin(sentence.prompt, rule.initial(sentence));
     if (!takes_prefix)
       for (auto const token : sentence.prefix) first.push(rule, token);
+    if constexpr (biases) begin_biasing(s, sentence);
     if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.state()), s.forced = sentence.prefix;
     if constexpr (restricts) {
       s.guesses.begin(detail::most_tokens(search, sentence)), s.begun_planning = false;
@@ -221,18 +228,32 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     if (h.stop < 0) return;
     h.finished = true;
     if (!ends_in_eos(s, h.tokens)) return;
+    if constexpr (biases)  // what was taken back there
+      if (h.log_probs.size() > 1) h.log_probs[h.log_probs.size() - 2] += h.log_probs.back();
     h.tokens.pop_back(), h.log_probs.pop_back();
     if (!h.blocks.empty() && --h.blocks.back() == 0) h.blocks.pop_back();
   }
 
+  void begin_biasing(State& s, Sentence const& sentence) const {
+    require(rule.trivial() || !detail::stops_by_proof(search), "early_stopping.rule", "exact",
+            "proves its result by log-probabilities that only fall, and the rule adds to them: stop by another rule");
+    s.most = takes_prefix ? static_cast<std::int32_t>(s.prefix) : detail::most_tokens(search, sentence);
+    require(rule.trivial() || !assumes_falling || s.most < Limits::unlimited, "length.max", "unlimited",
+            "a search that proves its result cannot bound what the rule may still add: give a maximum");
+    s.unasked = detail::ends_unasked(search) && !s.vocabulary->eos.empty();
+  }
   void bias(State& s, Followed const& followed, Query& query, std::vector<Edit>& edits, bool over) const {
     edits.clear();
-    auto const shift = rule.bias(followed.state(), edits);
-    auto const shifts = query.stage == Stage::after_softmax ? shift : 0;
-    s.shifts.add(shifts), query.base += static_cast<double>(shifts);
+    auto const outputs = followed.output().size();
+    auto const left = s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
+    BiasPlace const place{*s.vocabulary,  left, !takes_prefix && outputs <= s.prefix, left <= (s.unasked ? 2 : 1), over,
+                          assumes_falling};
+    auto const sum = rule.bias(followed.state(), place, edits);
+    auto const shifts = query.stage == Stage::after_softmax ? sum.all : 0;
+    s.shifts.add(shifts), query.base += static_cast<double>(shifts), query.shift += shifts;
     if (over || edits.empty()) return;
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
-    query.edits = edits;
+    query.edits = edits, query.sorted = sum.sorted;
   }
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
     if (!detail::KnownEnds::lists(query)) return;
@@ -246,7 +267,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
         return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
       });
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
-    query.edits = edits;
+    query.edits = edits, query.sorted = {};
   }
 };
 

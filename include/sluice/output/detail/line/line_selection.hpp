@@ -11,6 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/line/line_allowed.hpp>
 #include <sluice/output/detail/line/line_counts.hpp>
+#include <sluice/output/detail/line/line_edited.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_pass.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
@@ -53,9 +54,9 @@ class LineSelection {
                       std::span<Token const> tokens = {}) {
     tokens_ = tokens, lists_ = &lists;
     auto const before = query.stage == Stage::before_softmax;
-    auto const allowed = LineAllowed::suffices(query);
+    auto const allowed = LineAllowed::suffices(query), edited = LineEdited::suffices(query);
     auto const normalise = query.normalise && kind == Kind::logits;
-    scan_.begin(allowed ? LineAllowed::wanted(query) : 0, normalise);
+    scan_.begin(allowed ? LineAllowed::wanted(query) : edited ? LineEdited::wanted(query) : 0, normalise);
     scan_.run(line);
     auto& entry = lists.open();
     entry.valid = scan_.valid();
@@ -71,6 +72,9 @@ class LineSelection {
     if (allowed && allowed_.choose(line, scan_.best(), norm, query)) {
       for (auto const& one : allowed_.ranked()) lists.list(token(one.place), norm.rounded(one.value));
       for (auto const place : query.probes) lists.probe(probed(line, norm, query, place));
+    } else if (edited && line_edited_.choose(line, scan_.best(), norm, query)) {
+      for (auto const& one : line_edited_.ranked()) lists.list(token(one.place), norm.rounded(one.value));
+      for (auto const place : query.probes) lists.probe(norm.rounded(line_edited_.score(place)));
     } else if (!before && (!query.edits.empty() || query.only != nullptr)) {
       copy_scores(line, query.only, edited_);
       change(edited_, norm, query.edits, query.only);
@@ -224,6 +228,7 @@ class LineSelection {
 
   LineScan scan_;
   LineAllowed allowed_;
+  LineEdited line_edited_;
   LineLists* lists_ = nullptr;
   std::span<Token const> tokens_{};
   std::vector<float> edited_;

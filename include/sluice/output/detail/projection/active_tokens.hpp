@@ -83,7 +83,7 @@ class ActiveQueries {
         if (auto const at = place(edit.token); at >= 0) edits_.push_back({at, edit.add, edit.penalty});
       to.probes = std::span<Token const>(probes_).subspan(first_probe);
       to.edits = std::span<Edit const>(edits_).subspan(first_edit);
-      to.only = to.shortlist = nullptr;
+      to.sorted = {}, to.only = to.shortlist = nullptr;
     }
     return queries_;
   }

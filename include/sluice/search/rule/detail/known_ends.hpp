@@ -73,6 +73,7 @@ class KnownEnds {
              .stage = query.stage,
              .normalise = false,
              .label = query.label,
+             .shift = query.shift,
              .noise = query.noise};
   }
 

@@ -36,6 +36,43 @@ consteval bool assumes_falling() {
   else return false;
 }
 
+/// Whether a search takes for granted that they only fall, but from any start, and may begin all outputs at a bonus that
+/// is taken back token by token.
+template <class S>
+consteval bool bears_bonus() {
+  if constexpr (requires { S::bears_bonus; }) return S::bears_bonus;
+  else return false;
+}
+
+/// Whether S, or a search within, is one whose rule ends outputs.
+template <class S>
+consteval bool ends_outputs() {
+  auto its_own = false, inside = false;
+  if constexpr (requires { S::ends; }) its_own = S::ends;
+  if constexpr (requires { typename S::Wrapped; }) inside = ends_outputs<typename S::Wrapped>();
+  return its_own || inside;
+}
+
+/// Whether a search's options stop it by a proof from log-probabilities that only fall.
+template <class S>
+bool stops_by_proof(S const& search) {
+  if constexpr (requires { search.early_stopping.rule; })
+    return search.early_stopping.rule == decltype(search.early_stopping.rule)::exact;
+  else if constexpr (requires { search.beam.slot_count(); }) return stops_by_proof(search.beam);
+  else if constexpr (requires { search.search.slot_count(); }) return stops_by_proof(search.search);
+  else return false;
+}
+
+/// Whether a search's options end outputs of the maximum length in an eos that it does not ask for.
+template <class S>
+bool ends_unasked(S const& search) {
+  if constexpr (requires { decltype(search.at_maximum)::force_eos_free; })
+    return search.at_maximum == decltype(search.at_maximum)::force_eos_free;
+  else if constexpr (requires { search.beam.slot_count(); }) return ends_unasked(search.beam);
+  else if constexpr (requires { search.search.slot_count(); }) return ends_unasked(search.search);
+  else return false;
+}
+
 /// The maximum number of tokens that a search generates, forced prefix and end included, if it has a member `length`
 /// (also in a search that it holds as `beam` or `search`).
 template <class S>
