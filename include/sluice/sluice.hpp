@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ (maps files), engine/ (needs the
+/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ and ngram/ (map files), engine/ (needs the
 /// engines' headers) and c/.
 #pragma once
 
