@@ -135,6 +135,7 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/ngram_format.hpp
   include/sluice/ngram/detail/ngram_image.hpp
   include/sluice/ngram/detail/ngram_lists.hpp
+  include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/quantise.hpp
   include/sluice/output/clusters/clustered_options.hpp
