@@ -115,9 +115,11 @@ set(SLUICE_HEADERS
   include/sluice/model/detail/combine.hpp
   include/sluice/model/detail/draft_trees.hpp
   include/sluice/model/detail/forwarding.hpp
+  include/sluice/model/detail/fused_lines.hpp
   include/sluice/model/detail/log_mixture.hpp
   include/sluice/model/detail/slot_tokens.hpp
   include/sluice/model/ensemble.hpp
+  include/sluice/model/fused.hpp
   include/sluice/model/interpolate.hpp
   include/sluice/model/page_table.hpp
   include/sluice/model/paged_cache.hpp

@@ -32,6 +32,7 @@
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
 #include <sluice/model/paged_cache.hpp>
