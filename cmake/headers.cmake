@@ -133,12 +133,14 @@ set(SLUICE_HEADERS
   include/sluice/model/with_lookup.hpp
   include/sluice/ngram/arpa.hpp
   include/sluice/ngram/detail/arpa_reader.hpp
+  include/sluice/ngram/detail/kneser_ney.hpp
   include/sluice/ngram/detail/ngram_check.hpp
   include/sluice/ngram/detail/ngram_format.hpp
   include/sluice/ngram/detail/ngram_image.hpp
   include/sluice/ngram/detail/ngram_lists.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
+  include/sluice/ngram/ngram_trainer.hpp
   include/sluice/ngram/quantise.hpp
   include/sluice/output/clusters/clustered_options.hpp
   include/sluice/output/clusters/clustered_projection.hpp
