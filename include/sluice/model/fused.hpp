@@ -144,8 +144,12 @@ class Fused
   /// Throws what a model throws, and std::logic_error if a model's answer has the wrong shape.
   Scores<float> step(std::span<Row const> rows) {
     lines_.begin(detail::lines(rows), vocabulary_.size);
-    lines_.add_model(model_.step(rows), bonus_);
-    if (fused()) lines_.add_language(language_.step(translated(rows)), options_.weight, scored_, extra_, columns_);
+    if (!fused()) {
+      lines_.add(model_.step(rows), bonus_);
+    } else {
+      auto const ours = model_.step(rows);
+      lines_.add(ours, language_.step(translated(rows)), options_.weight, bonus_, scored_, extra_, columns_);
+    }
     return lines_.scores(options_.normalise ? Kind::logits : Kind::log_probs);
   }
 

@@ -72,14 +72,14 @@ void write_arpa(NGramTable const& table, std::ostream& stream) {
       text += "\n\\" + std::to_string(n) + "-grams:\n";
       auto const first = n == 1 ? 0 : image.level(n - 2) + 1, last = n == 1 ? 1 : image.level(n - 1) + 1;
       for (auto c = first; c < last; ++c) {
-        auto const known = image.template context<coded.value>(c, n - 1);
+        auto const known = image.template context<coded.value>(c);
         for (auto e = known.first; e < known.last; ++e) {
           auto const word = n == 1 ? e : image.template last_word<narrow.value>(e);
-          put(n == 1 ? image.unigram(e) : image.template value<coded.value>(e, n));
+          put(n == 1 ? image.unigram(e) : image.template value<coded.value>(e));
           auto words = prefix[c] + std::string(image.spelling(word));
           text += '\t' + words;
           if (n < order) {
-            auto const back_off = image.template context<coded.value>(e + 1, n).back_off;
+            auto const back_off = image.template context<coded.value>(e + 1).back_off;
             prefix[e + 1] = std::move(words += ' ');
             text += '\t', put(back_off);
           }

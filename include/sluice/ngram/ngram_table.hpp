@@ -142,21 +142,22 @@ class NGramTable {
   template <class = void>
   float advance(NGramState& state, Word word) const {
     auto const& image = this->image();
-    auto const w = word >= 0 && word < size() ? static_cast<std::uint32_t>(word) : image.head().unknown;
+    auto const w =
+        static_cast<std::uint32_t>(word) < image.head().words ? static_cast<std::uint32_t>(word) : image.head().unknown;
     return image.with_widths([&](auto narrow, auto coded) {
       float back_off = 0;
-      auto context = state.context;
-      for (auto words = image.words_of(context); words > 0; words = image.words_of(context)) {
-        auto const known = image.template context<coded.value>(context, words);
+      for (auto context = state.context; context != 0;) {
+        auto const known = image.template context<coded.value>(context);
+        image.template expect<coded.value>(known.shorter);
         auto const entry = image.template find<narrow.value>(known.first, known.last, w);
         if (entry != detail::NGramImage::none) {
-          state.context = after<coded.value>(entry, words + 1);
-          return back_off + image.template value<coded.value>(entry, words + 1);
+          state.context = after<coded.value>(entry);
+          return back_off + image.template value<coded.value>(entry);
         }
         back_off += known.back_off;
         context = known.shorter;
       }
-      state.context = after<coded.value>(w, 1);
+      state.context = after<coded.value>(w);
       return back_off + image.unigram(w);
     });
   }
@@ -176,16 +177,15 @@ class NGramTable {
     auto const& image = this->image();
     image.with_widths([&](auto narrow, auto coded) {
       struct Link {
-        std::uint32_t first = 0, last = 0, words = 0;
+        std::uint32_t first = 0, last = 0;
         float back_off = 0;
       };
       Link chain[detail::ngram_longest];
       std::size_t links = 0;
       float back_off = 0;
-      auto context = state.context;
-      for (auto words = image.words_of(context); words > 0; words = image.words_of(context)) {
-        auto const known = image.template context<coded.value>(context, words);
-        chain[links++] = {known.first, known.last, words, back_off};
+      for (auto context = state.context; context != 0;) {
+        auto const known = image.template context<coded.value>(context);
+        chain[links++] = {known.first, known.last, back_off};
         back_off += known.back_off;
         context = known.shorter;
       }
@@ -194,7 +194,7 @@ class NGramTable {
         auto const& link = chain[links];
         for (auto e = link.first; e < link.last; ++e)
           put(static_cast<Word>(image.template last_word<narrow.value>(e)),
-              link.back_off + image.template value<coded.value>(e, link.words + 1));
+              link.back_off + image.template value<coded.value>(e));
       }
     });
   }
@@ -233,12 +233,12 @@ class NGramTable {
   template <class = void>
   explicit NGramTable(detail::KeptBytes kept) : data_(std::make_shared<Data>(std::move(kept))) {}
 
-  /// The context that is left after an entry of so many words.
+  /// The context that is left after an entry.
   template <bool Coded>
-  std::uint32_t after(std::uint32_t entry, std::uint32_t words) const {
+  std::uint32_t after(std::uint32_t entry) const {
     auto const& image = this->image();
-    if (words == image.head().order) return image.template left_after<Coded>(entry);
-    auto const known = image.template context<Coded>(entry + 1, words);
+    if (entry + 1 >= image.head().contexts) return image.template left_after<Coded>(entry);
+    auto const known = image.template context<Coded>(entry + 1);
     return known.first < known.last || known.back_off != 0 ? entry + 1 : known.shorter;
   }
 

@@ -90,10 +90,10 @@ NGramTable quantise(NGramTable const& table) {
   for (std::uint32_t n = 1; n <= head.order; ++n) {
     auto const first = from.level(n - 1), last = from.level(n);
     std::vector<float> values, back_offs;
-    auto const value = [&](std::uint32_t e) { return n == 1 ? from.unigram(e) : from.value<false>(e, n); };
+    auto const value = [&](std::uint32_t e) { return n == 1 ? from.unigram(e) : from.value<false>(e); };
     for (auto e = first; e < last; ++e) {
       values.push_back(value(e));
-      if (n < head.order) back_offs.push_back(from.context<false>(e + 1, n).back_off);
+      if (n < head.order) back_offs.push_back(from.context<false>(e + 1).back_off);
     }
     Codebook const of_values(std::move(values), false), of_back_offs(std::move(back_offs), true);
     auto const put = [&](std::uint32_t kind, Codebook const& book) {
@@ -113,7 +113,7 @@ NGramTable quantise(NGramTable const& table) {
       }
       if (n > 1) data[after.values + (e - head.words)] = code;
       data[after.contexts + 9 * (std::size_t{e} + 1) + 8] =
-          static_cast<std::byte>(of_back_offs.code(from.context<false>(e + 1, n).back_off));
+          static_cast<std::byte>(of_back_offs.code(from.context<false>(e + 1).back_off));
     }
   }
   for (std::uint32_t c = 0; c <= head.contexts; ++c) {

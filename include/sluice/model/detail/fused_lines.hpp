@@ -35,55 +35,48 @@ class FusedLines {
     if (std::ssize(sum_) < lines * stride_) sum_.resize(static_cast<std::size_t>(lines * stride_));
   }
 
-  /// sum = log p + bonus.
+  /// sum = log p + bonus, without a language model.
   /// \param bonus  [V], or empty: 0
   /// \throws std::logic_error  if the scores are not [lines, V]
   template <class T>
-  void add_model(Scores<T> const& scores, std::span<float const> bonus) {
-    check(scores, columns_);
+  void add(Scores<T> const& model, std::span<float const> bonus) {
+    check(model, columns_);
     for (std::ptrdiff_t i = 0; i < lines_; ++i) {
-      auto const line = as_float(scores[i]);
+      auto const line = as_float(model[i], converted_);
       auto* const sum = sum_.data() + i * stride_;
-      auto const norm = scan(line, scores.kind, sum);
-      if (!norm.valid) continue;
-      each([&](std::ptrdiff_t v, auto load) { return (load(line.data() + v) - norm.maximum) - norm.rest; }, sum);
-      for (std::size_t v = 0; v < bonus.size(); ++v) sum[v] += bonus[v];
+      auto const norm = scan(line, model.kind);
+      each([&](std::ptrdiff_t v, auto load) { return norm(load(line.data() + v)); }, bonus, norm.valid, sum);
     }
   }
 
-  /// sum = sum + weight * (log p of the token that is mapped to + extra).
+  /// sum = log p + bonus + weight * (log p of the language model's token + extra).
   /// \param tokens   [V] of columns, < 0: impossible; empty: the same
   /// \param extra    [V]
-  /// \param columns  of the scores
-  /// \throws std::logic_error  if the scores are not [lines, columns]
-  template <class T>
-  void add_language(Scores<T> const& scores, double weight, std::span<Token const> tokens, std::span<float const> extra,
-                    std::ptrdiff_t columns) {
-    check(scores, columns);
+  /// \param columns  of the language model's scores
+  /// \throws std::logic_error  if the scores are not [lines, V] and [lines, columns]
+  template <class T, class U>
+  void add(Scores<T> const& model, Scores<U> const& language, double weight, std::span<float const> bonus,
+           std::span<Token const> tokens, std::span<float const> extra, std::ptrdiff_t columns) {
+    check(model, columns_), check(language, columns);
     auto const factor = static_cast<float>(weight);
     for (std::ptrdiff_t i = 0; i < lines_; ++i) {
+      auto const ours = as_float(model[i], converted_), theirs = as_float(language[i], other_converted_);
       auto* const sum = sum_.data() + i * stride_;
-      if (std::isnan(sum[0])) continue;
-      auto const line = as_float(scores[i]);
-      auto const norm = scan(line, scores.kind, sum);
-      if (!norm.valid) continue;
+      auto const norm = scan(ours, model.kind), other = scan(theirs, language.kind);
+      auto const mix = [&](auto log_prob, auto added) {
+        return added > LineScan::lowest ? log_prob + factor * added : added;
+      };
       if (tokens.empty()) {
-        each(
-            [&](std::ptrdiff_t v, auto load) {
-              auto const log_prob = (load(line.data() + v) - norm.maximum) - norm.rest;
-              auto const before = load(sum + v);
-              return log_prob > LineScan::lowest ? before + factor * log_prob : log_prob;
-            },
-            sum);
+        each([&](std::ptrdiff_t v,
+                 auto load) { return mix(norm(load(ours.data() + v)), other(load(theirs.data() + v))); },
+             bonus, norm.valid && other.valid, sum);
         continue;
       }
-      for (std::size_t v = 0; v < tokens.size(); ++v) {
-        auto const token = tokens[v];
-        auto const log_prob = token < 0
-                                  ? LineScan::lowest
-                                  : ((line[static_cast<std::size_t>(token)] - norm.maximum) - norm.rest) + extra[v];
-        sum[v] = log_prob > LineScan::lowest ? sum[v] + factor * log_prob : LineScan::lowest;
-      }
+      if (mapped_.size() < tokens.size()) mapped_.resize(tokens.size());
+      for (std::size_t v = 0; v < tokens.size(); ++v)
+        mapped_[v] = tokens[v] < 0 ? LineScan::lowest : other(theirs[static_cast<std::size_t>(tokens[v])]) + extra[v];
+      each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
+           bonus, norm.valid && other.valid, sum);
     }
   }
 
@@ -94,8 +87,12 @@ class FusedLines {
 
   /// log p = (score - maximum) - rest.
   struct Norm {
-    bool valid = false;
+    bool valid = true;
     float maximum = 0, rest = 0;
+    template <class X>
+    X operator()(X score) const {
+      return (score - maximum) - rest;
+    }
   };
 
   template <class T>
@@ -104,40 +101,56 @@ class FusedLines {
       throw std::logic_error("sluice: asked for scores [" + std::to_string(lines_) + ", " + std::to_string(columns) +
                              "], got [" + std::to_string(scores.rows) + ", " + std::to_string(scores.columns) + "]");
   }
-  /// Fills `sum` with NaN if the line is invalid.
   template <class = void>
-  Norm scan(std::span<float const> line, Kind kind, float* sum) {
-    scan_.begin(0, kind == Kind::logits);
+  Norm scan(std::span<float const> line, Kind kind) {
+    if (kind == Kind::log_probs) return {.valid = possible(line)};
+    scan_.begin(0, true);
     scan_.run(line);
-    if (!scan_.valid()) {
-      std::fill_n(sum, columns_, std::numeric_limits<float>::quiet_NaN());
-      return {};
-    }
-    if (kind != Kind::logits || !(scan_.maximum() > LineScan::lowest)) return {.valid = true};
+    if (!scan_.valid() || !(scan_.maximum() > LineScan::lowest)) return {.valid = scan_.valid()};
     return {true, scan_.maximum(), static_cast<float>(scan_.log_sum())};
   }
-  /// sum[v] = f(v, how to load from v on), whole vectors at a time; the same operations for the last few.
+  /// Whether there is neither a NaN nor +infinity.
+  template <class = void>
+  static bool possible(std::span<float const> line) {
+    constexpr auto highest = (std::numeric_limits<float>::max)();
+    auto const size = std::ssize(line);
+    auto good = true;
+    std::ptrdiff_t v = 0;
+    auto most = simd::broadcast(0) <= simd::broadcast(highest);  // all true
+    for (; v + simd::lanes <= size; v += simd::lanes) most &= simd::load(line.data() + v) <= simd::broadcast(highest);
+    for (int i = 0; i < simd::lanes; ++i) good = good && most[i] != 0;
+    for (; v < size; ++v) good = good && line[static_cast<std::size_t>(v)] <= highest;
+    return good;
+  }
+  /// sum[v] = f(v, how to load from v on) + bonus[v], whole vectors at a time; the same operations for the last few. NaN if the line
+  /// is not valid.
   template <class F>
-  void each(F&& f, float* sum) const {
+  void each(F&& f, std::span<float const> bonus, bool valid, float* sum) const {
+    if (!valid) {
+      std::fill_n(sum, columns_, std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
     std::ptrdiff_t v = 0;
     for (; v + simd::lanes <= columns_; v += simd::lanes)
       simd::store(sum + v, f(v, [](float const* from) { return simd::load(from); }));
     for (; v < columns_; ++v) sum[v] = f(v, [](float const* from) { return *from; });
+    for (std::size_t w = 0; w < bonus.size(); ++w) sum[w] += bonus[w];
   }
   template <class T>
-  std::span<float const> as_float(std::span<T const> line) {
+  static std::span<float const> as_float(std::span<T const> line, std::vector<float>& converted) {
     if constexpr (std::is_same_v<T, float>) {
       return line;
     } else {
-      converted_.resize(line.size());
-      std::transform(line.begin(), line.end(), converted_.begin(), [](T x) { return static_cast<float>(x); });
-      return converted_;
+      converted.resize(line.size());
+      std::transform(line.begin(), line.end(), converted.begin(), [](T x) { return static_cast<float>(x); });
+      return converted;
     }
   }
 
   std::ptrdiff_t lines_ = 0, columns_ = 0, stride_ = 0;
   AlignedVector<float> sum_;
-  std::vector<float> converted_;
+  std::vector<float> converted_, other_converted_;
+  AlignedVector<float> mapped_;  // a language model's line, in the model's tokens
   LineScan scan_;
 };
 

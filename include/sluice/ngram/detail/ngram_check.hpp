@@ -43,7 +43,7 @@ void check_ngrams(NGramImage const& image) {
       auto const first = n == 0 ? 0 : image.level(n - 1) + 1, last = n == 0 ? 1 : image.level(n) + 1;
       for (auto c = first; c < last; ++c) {
         auto const fail = [&](std::string const& what) { fail_ngrams("context " + std::to_string(c) + ": " + what); };
-        auto const context = image.context<coded.value>(c, n);
+        auto const context = image.context<coded.value>(c);
         if (c == first && context.first != image.level(n)) fail("the first of its length is not followed by the first");
         if (context.first > context.last || context.last > image.level(n + 1))
           fail("n-grams " + std::to_string(context.first) + " to " + std::to_string(context.last) +
@@ -63,7 +63,7 @@ void check_ngrams(NGramImage const& image) {
     }
     for (std::uint32_t n = 2; n <= order; ++n)
       for (auto e = image.level(n - 1); e < image.level(n); ++e) {
-        if (!std::isfinite(image.value<coded.value>(e, n)))
+        if (!std::isfinite(image.value<coded.value>(e)))
           fail_ngrams("n-gram " + std::to_string(e) + ": its probability is no number");
         if (n == order && image.left_after<coded.value>(e) >= head.contexts)
           fail_ngrams("n-gram " + std::to_string(e) + " leaves no context");

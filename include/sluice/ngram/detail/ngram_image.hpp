@@ -102,13 +102,13 @@ class NGramImage {
     else return load_little<std::uint32_t>(last_ + 4 * i);
   }
   float unigram(std::uint32_t word) const { return real(words_ + 4 * std::size_t{word}); }
-  /// The log-probability of an entry of `words` words, of which there are several.
+  /// The log-probability of an entry of several words.
   template <bool Coded>
-  float value(std::uint32_t entry, std::uint32_t words) const {
-    auto const end = words == head_.order;
+  float value(std::uint32_t entry) const {
+    auto const end = entry >= head_.contexts - 1;
     std::size_t const i = entry - (end ? head_.contexts - 1 : head_.words);
     auto const* const from = end ? ends_ + i * (Coded ? 5 : 8) : values_ + i * (Coded ? 1 : 4);
-    if constexpr (Coded) return code(words, 0, *from);
+    if constexpr (Coded) return code(words_of(entry + 1), 0, *from);
     else return real(from);
   }
   /// The context that is left after an entry that is no context.
@@ -117,18 +117,22 @@ class NGramImage {
     std::size_t const i = entry - (head_.contexts - 1);
     return load_little<std::uint32_t>(ends_ + i * (Coded ? 5 : 8) + (Coded ? 1 : 4));
   }
-  /// \param words  the length of the context
   template <bool Coded>
-  Context context(std::uint32_t number, std::uint32_t words) const {
+  Context context(std::uint32_t number) const {
     constexpr std::size_t width = Coded ? 9 : 12;
     auto const* const from = contexts_ + number * width;
     Context made{load_little<std::uint32_t>(from), load_little<std::uint32_t>(from + width),
                  load_little<std::uint32_t>(from + 4), 0};
-    if constexpr (Coded) made.back_off = code(words, 1, from[8]);
+    if constexpr (Coded) made.back_off = code(words_of(number), 1, from[8]);
     else made.back_off = real(from + 8);
     return made;
   }
-  /// The number of words of a context.
+  /// The context will be asked for.
+  template <bool Coded>
+  void expect(std::uint32_t number) const {
+    __builtin_prefetch(contexts_ + number * std::size_t{Coded ? 9 : 12});
+  }
+  /// The number of words of a context; of an entry, those of context entry + 1, which need not be one.
   std::uint32_t words_of(std::uint32_t context) const {
     std::uint32_t n = 0;
     while (n < head_.order && context > level_[n]) ++n;
