@@ -56,6 +56,7 @@ endforeach()
 set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
+  ^ngram/ # likewise
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^sluice$)
 set(brought ^output/line/line_lists$) # for writing your own expander
@@ -123,6 +124,7 @@ set(folders
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
   "catalogue:core output/simd search/common search/beam search/rule"
+  "ngram:core output/simd catalogue"
   "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
   "c:"

@@ -125,9 +125,11 @@ set(SLUICE_HEADERS
   include/sluice/model/detail/combine.hpp
   include/sluice/model/detail/draft_trees.hpp
   include/sluice/model/detail/forwarding.hpp
+  include/sluice/model/detail/fused_lines.hpp
   include/sluice/model/detail/log_mixture.hpp
   include/sluice/model/detail/slot_tokens.hpp
   include/sluice/model/ensemble.hpp
+  include/sluice/model/fused.hpp
   include/sluice/model/interpolate.hpp
   include/sluice/model/page_table.hpp
   include/sluice/model/paged_cache.hpp
@@ -139,6 +141,17 @@ set(SLUICE_HEADERS
   include/sluice/model/with_draft.hpp
   include/sluice/model/with_heads.hpp
   include/sluice/model/with_lookup.hpp
+  include/sluice/ngram/arpa.hpp
+  include/sluice/ngram/detail/arpa_reader.hpp
+  include/sluice/ngram/detail/kneser_ney.hpp
+  include/sluice/ngram/detail/ngram_check.hpp
+  include/sluice/ngram/detail/ngram_format.hpp
+  include/sluice/ngram/detail/ngram_image.hpp
+  include/sluice/ngram/detail/ngram_lists.hpp
+  include/sluice/ngram/ngram_model.hpp
+  include/sluice/ngram/ngram_table.hpp
+  include/sluice/ngram/ngram_trainer.hpp
+  include/sluice/ngram/quantise.hpp
   include/sluice/output/clusters/clustered_options.hpp
   include/sluice/output/clusters/clustered_projection.hpp
   include/sluice/output/clusters/clusters.hpp

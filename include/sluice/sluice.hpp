@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ (maps files), engine/ (needs the
-/// engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs
-/// use, which takes half the time to read; everything else by its own header, or SLUICE_WHOLE is defined, too.
+/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ and ngram/ (map files), engine/ (needs the
+/// engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs use, which takes half the time
+/// to read; everything else by its own header, or SLUICE_WHOLE is defined, too.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -48,6 +48,7 @@
 #include <sluice/decode/trace_page.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/ensemble.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/page_table.hpp>
 #include <sluice/model/paged_cache.hpp>

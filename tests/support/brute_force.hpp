@@ -73,6 +73,29 @@ inline std::vector<Sequence> all_sequences(Table const& table, std::uint64_t see
   return found;
 }
 
+/// All outputs of up to `most` tokens, which end with an eos, of a model whose log-probabilities after `tokens` (without bos) are
+/// `line(tokens)`; score = log_prob.
+template <class Line>
+std::vector<Sequence> every_sequence(Vocabulary const& vocabulary, std::int32_t most, Line const& line) {
+  std::vector<Sequence> found;
+  std::vector<Token> tokens;
+  std::function<void(double)> extend = [&](double log_prob) {
+    auto const log_probs = line(std::span<Token const>(tokens));
+    auto const last = static_cast<std::int32_t>(tokens.size()) + 1 == most;
+    for (Token v = 0; v < vocabulary.size; ++v) {
+      auto const ends = vocabulary.ends(v);
+      if (std::count(vocabulary.never.begin(), vocabulary.never.end(), v) > 0 || (last && !ends)) continue;
+      auto const total = log_prob + log_probs[static_cast<std::size_t>(v)];
+      tokens.push_back(v);
+      if (ends) found.push_back({tokens, total, total, true});
+      else extend(total);
+      tokens.pop_back();
+    }
+  };
+  extend(0);
+  return found;
+}
+
 /// The `count` best by `score(sequence)`; ties by token.
 template <class Score>
 std::vector<Sequence> n_best(std::vector<Sequence> all, std::size_t count, Score score) {

@@ -2,7 +2,9 @@
 #include <sluice/core/model.hpp>
 #include <sluice/file/clusters_file.hpp>
 #include <sluice/model/ensemble.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>
@@ -18,6 +20,8 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace translate {
 
@@ -121,10 +125,52 @@ struct Part {
 };
 using Ensemble = sluice::EnsembleOf<sluice::Projected<Transformer, DenseProjection>>;
 
+/// N-grams of pieces, shared by all threads, and how they are added.
+struct Language {
+  /// \throws text::InputError  if the file is no table, or one of other words than the pieces
+  Language(Files const& files, ModelOptions const& options)
+      : model(model_of(files, options.language_model)),
+        added{.weight = options.language_weight, .word_bonus = options.word_bonus} {
+    for (sluice::Token token = 0; token < files.tokenizer.size(); ++token)
+      if (files.tokenizer.text(token).starts_with(' ') && token != files.tokenizer.unk()) added.words.push_back(token);
+  }
+
+  static sluice::NGramModel<std::monostate> model_of(Files const& files, std::filesystem::path const& path) {
+    auto const table = load_from(path, [](auto const& from) { return sluice::NGramTable::open(from.string()); });
+    auto const size = files.tokenizer.size();
+    std::vector<sluice::Word> words;
+    std::int32_t found = 0;
+    for (sluice::Token token = 0; token < size; ++token) {
+      words.push_back(table.find(files.tokenizer.piece(token)).value_or(-1));
+      found += words.back() >= 0 ? 1 : 0;
+    }
+    if (found < size / 2)
+      throw text::InputError(path.string() + ": has " + std::to_string(found) + " of the " + std::to_string(size) +
+                             " pieces of spm.model: build_ngram --tokenizer makes one that fits");
+    return {table, files.weights->vocabulary, std::move(words)};
+  }
+
+  sluice::NGramModel<std::monostate> model;  // copied for each thread
+  sluice::FusedOptions added;
+};
+
+/// A model that is added to.
+template <sluice::Model M>
+struct Fusing {
+  Fusing(M& whose, Language const& with) : language(with.model), fused(whose, language, with.added) {}
+  Fusing(Fusing const&) = delete;
+  Fusing& operator=(Fusing const&) = delete;
+
+  sluice::NGramModel<std::monostate> language;
+  sluice::Fused<M, sluice::NGramModel<std::monostate>> fused;
+};
+
 /// One thread's.
 struct Made {
   std::deque<Part> parts;
   std::optional<Ensemble> ensemble;
+  std::optional<Fusing<sluice::Projected<Transformer, DenseProjection>>> fusing;
+  std::optional<Fusing<Ensemble>> fusing_ensemble;
   std::optional<Heads> heads;
   std::optional<Drafting> drafting;
   std::optional<LookingUp> looking_up;
@@ -181,6 +227,7 @@ struct Models::Parts {
   std::optional<sluice::ResidualHeads> heads;
   std::optional<GuessOutput> guesses;  // of the heads
   std::optional<Files> draft;
+  std::optional<Language> language;
   bool ngram = false;
   std::deque<Made> made;
 };
@@ -192,7 +239,8 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
     check_same(parts_->files.front(), last);
   }
   auto const& first = parts_->files.front();
-  if (files.size() > 1) {
+  if (!options.language_model.empty()) parts_->language.emplace(first, options);
+  if (files.size() > 1 || parts_->language) {
     parts_->output.emplace(sluice::LogSoftmaxTopK());
   } else if (options.projection == ProjectionName::clustered) {
     parts_->output.emplace(clustered(clusters_of(first, options), first, options.direction, options.nearest,
@@ -236,10 +284,14 @@ Model Models::make() {
       auto& heads = made.heads.emplace(first.transformer, *parts_->heads, *parts_->guesses);
       return Model(Answering(heads.guessing));
     }
+    if (made.parts.size() == 1 && parts_->language)
+      return Model(Answering(made.fusing.emplace(first.scoring, *parts_->language).fused));
     if (made.parts.size() == 1) return Model(Answering(first.transformer));
     std::vector<sluice::Projected<Transformer, DenseProjection>*> models;
     for (auto& part : made.parts) models.push_back(&part.scoring);
-    return Model(Answering(made.ensemble.emplace(models)));
+    auto& ensemble = made.ensemble.emplace(models);
+    if (parts_->language) return Model(Answering(made.fusing_ensemble.emplace(ensemble, *parts_->language).fused));
+    return Model(Answering(ensemble));
   }();
   if (auto const& draft = parts_->draft)
     model = Model(Answering(made.drafting.emplace(std::move(model), draft->weights, draft->projection).guessing));

@@ -43,7 +43,7 @@ struct Proposers {
   bool ngram = false;  ///< what followed the same pieces before
 };
 
-/// Precision and output layer of the weights.
+/// Precision and output layer of the weights, and what is added to them.
 struct ModelOptions {
   sluice::Precision layers = sluice::Precision::float32;  ///< of encoder and decoder
   sluice::Precision output = sluice::Precision::float32;  ///< of the output layer
@@ -54,8 +54,11 @@ struct ModelOptions {
   bool attention = false;          ///< attach that of the last layer to the source
   std::int32_t audit = 0;          ///< every Nth step is also projected in full, for the statistics
   Proposers proposers{};
-  std::filesystem::path heads;  ///< of Proposers::heads; empty: heads.safetensors beside the weights
-  std::filesystem::path draft;  ///< of Proposers::draft: as the models
+  std::filesystem::path heads;           ///< of Proposers::heads; empty: heads.safetensors beside the weights
+  std::filesystem::path draft;           ///< of Proposers::draft: as the models
+  std::filesystem::path language_model;  ///< n-grams of pieces (build_ngram --tokenizer); empty: none
+  double language_weight = 0.2;          ///< of its log-probabilities
+  double word_bonus = 0;                 ///< for each piece that begins a word, beside a language model
   /// bytes of a KV cache that are kept when nothing is decoded
   std::size_t kept_bytes = (std::numeric_limits<std::size_t>::max)();
 };
@@ -64,7 +67,8 @@ struct ModelOptions {
 class Models {
  public:
   /// \param files  folders, or files of weights in folders with an spm.model
-  /// \throws text::InputError  if something is missing or broken, or the models' vocabularies (or the draft's) differ
+  /// \throws text::InputError  if something is missing or broken, or the models' vocabularies (or the draft's) differ, or the
+  ///     language model's words are others
   explicit Models(std::vector<std::filesystem::path> const& files, ModelOptions const& options = {});
   ~Models();
 

@@ -162,7 +162,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, bias, constraints, glossary,
       prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
-              precision = "float32", clusters, proposer = "heads", heads, draft, accept = "exact";
+              precision = "float32", language_model, clusters, proposer = "heads", heads, draft, accept = "exact";
   std::int32_t n_best = 0;
 
   std::string const program = mpi ? "translate_mpi" : "translate";
@@ -177,6 +177,12 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto* const models = add("--ensemble", ensemble, "DIR,DIR", "average the probabilities of several models");
   add("--input", input, "FILE", "text to translate (standard input)");
   add("--output", output, "FILE", "where the translations go (standard output)");
+  Group const language{
+      add("--language-model", language_model, "FILE", "add the scores of n-grams of pieces (build_ngram)"),
+      add("--language-weight", options.model_options.language_weight, "A", "weight of these scores (0.2)")
+          ->check(text::number<double>([](double x) { return std::isfinite(x); }, "")),
+      add("--word-bonus", options.model_options.word_bonus, "B", "added for each word (0)")
+          ->check(text::number<double>([](double x) { return std::isfinite(x); }, ""))};
   auto* const searching = add("--search", search, "NAME", "greedy, beam, best-first, sample or blockwise (beam)")
                               ->check(text::one_of(searches));
   auto* const nbest = add("--n-best", n_best, "N", "print N hypotheses per line: index ||| text ||| score")
@@ -314,6 +320,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     (refuse(groups), ...);
   };
   if (models->count() > 0) useless("--ensemble", Group{one_model});
+  if (language_model.empty()) useless("no --language-model", Group{language[1], language[2]});
   options.search = score.empty() ? searches.at(search) : SearchName::score;
   switch (options.search) {
     case SearchName::score:
@@ -375,14 +382,16 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   auto const all = precisions_or_automatic.at(precision);
   options.model_options.layers = layering->count() > 0 ? precisions.at(layers) : all;
   options.model_options.output = precisions.contains(projection) ? precisions.at(projection) : all;
-  options.model_options.clusters = clusters;
+  options.model_options.clusters = clusters, options.model_options.language_model = language_model;
   if (options.model_options.projection != ProjectionName::clustered) {
     // The heads guess among the tokens of clusters, too, so --clusters and --direction are allowed.
     auto const guessing = options.search == SearchName::blockwise && proposers.at(proposer).heads;
     useless("--projection " + projection, guessing ? Group{clustering[2], clustering[3]} : clustering);
   }
-  if (models->count() > 0 && (projection == "logits" || projection == "clustered"))
-    useless("--ensemble", Group{projecting});
+  if (projection == "logits" || projection == "clustered") {
+    if (models->count() > 0) useless("--ensemble", Group{projecting});
+    if (!language_model.empty()) useless("--language-model", Group{projecting});
+  }
 
   options.accept_top = accepted(accept);
   // The tokens that a relaxed rule keeps depend on the blocks, and must not depend on a clock.
@@ -395,6 +404,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (!who.heads) useless("--proposer " + proposer, Group{heads_file});
     if (!who.draft) useless("--proposer " + proposer, Group{draft_model});
     if (who.draft && draft.empty()) throw text::InputError("--proposer " + proposer + " needs --draft-model");
+    if (who.heads && !language_model.empty())
+      throw text::InputError("--language-model does not go with heads: --proposer must be draft or ngram, not " +
+                             proposer);
     if (who.heads && models->count() > 0)
       throw text::InputError("--ensemble has no heads: --proposer must be draft or ngram, not " + proposer);
     if (options.model_options.projection == ProjectionName::clustered)

@@ -6,6 +6,7 @@
 #include <sluice/core/types.hpp>
 
 #include <text/lines.hpp>
+#include <text/write_file.hpp>
 #include <translate/tokenizer.hpp>
 
 #include <build_catalogue/options.hpp>
@@ -47,28 +48,6 @@ std::vector<sluice::Token> read_tokens(std::string_view line, std::string const&
   }
 }
 
-/// A file that appears under its name when it is complete: a process that has the old one mapped keeps it.
-template <class Write>
-void write_file(std::filesystem::path const& file, Write&& write) {
-  auto const part = std::filesystem::path(file.string() + ".part");
-  auto const fail = [&] {
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-    throw text::InputError(file.string() + ": cannot be written");
-  };
-  std::ofstream stream(part, std::ios::binary);
-  if (!stream) throw text::InputError(file.string() + ": cannot be written");
-  try {
-    write(stream);
-  } catch (std::runtime_error const&) {
-    fail();
-  }
-  stream.close();
-  std::error_code problem;
-  if (stream) std::filesystem::rename(part, file, problem);
-  if (!stream || problem) fail();
-}
-
 void print(sluice::Catalogue const& catalogue) {
   std::printf("items: %d, of %d to %d tokens, the largest %d\n", catalogue.size(), catalogue.shortest(),
               catalogue.longest(), catalogue.largest_token());
@@ -95,9 +74,9 @@ void build(Options const& options) {
   if (stream.bad()) throw text::InputError(input.string() + ": cannot be read");
   if (builder.added() == 0) throw text::InputError(input.string() + ": has no items");
   auto const catalogue = builder.build();
-  write_file(options.out, [&](std::ostream& to) { catalogue.write(to); });
+  text::write_file(options.out, [&](std::ostream& to) { catalogue.write(to); });
   if (!options.numbers.empty())
-    write_file(options.numbers, [&](std::ostream& to) {
+    text::write_file(options.numbers, [&](std::ostream& to) {
       for (auto const item : builder.items()) to << item << '\n';
     });
   std::printf("lines: %lld, %lld there already\n", static_cast<long long>(builder.added()),

@@ -44,7 +44,7 @@ inline namespace SLUICE_ISA {
 /// Corpora in Neural Machine Translation", section 4.1; fairseq's --lm-weight). The language model is fed the same
 /// tokens in the same slots. A token that is impossible for one of the two stays impossible. The log_probs of
 /// hypotheses are these sums. With weight 0, the language model is never run. A negative weight subtracts the language
-/// model's scores.
+/// model's scores. Fused does the same, and more: other vocabularies, a bonus for words, what is encoded ahead.
 ///
 /// Refers to both models, which must outlive it. A line costs both models' lines, and one softmax and one pass over V
 /// for each. The result is the same bits in every batch if the models' lines are. A NaN or +infinity in one model's

@@ -41,7 +41,7 @@ inline std::pair<std::shared_ptr<void const>, std::byte*> zeroed_bytes(std::size
     std::byte bytes[64];
   };
   auto lines = std::make_shared<std::vector<Line>>((size + 63) / 64);
-  auto* const first = lines->empty() ? nullptr : lines->front().bytes;
+  auto* const first = reinterpret_cast<std::byte*>(lines->data());  // not of the first line alone
   return {std::move(lines), first};
 }
 /// Copies bytes.

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lines of a model, to which those of a language model are added.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/output/detail/line/line_scan.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+inline namespace SLUICE_ISA {
+
+/// Log-probabilities [lines, V]. Logits are normalised first. A line that holds a NaN or +infinity in any of the answers becomes NaN as
+/// a whole. A line's result does not depend on the other lines, bit for bit. Allocates nothing once it has seen its largest matrix.
+class FusedLines {
+ public:
+  template <class = void>
+  void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
+    lines_ = lines, columns_ = columns;
+    stride_ = (columns + unit - 1) / unit * unit;
+    if (std::ssize(sum_) < lines * stride_) sum_.resize(static_cast<std::size_t>(lines * stride_));
+  }
+
+  /// sum = log p + bonus, without a language model.
+  /// \param bonus  [V], or empty: 0
+  /// \throws std::logic_error  if the scores are not [lines, V]
+  template <class T>
+  void add(Scores<T> const& model, std::span<float const> bonus) {
+    check(model, columns_);
+    for (std::ptrdiff_t i = 0; i < lines_; ++i) {
+      auto const line = as_float(model[i], converted_);
+      auto* const sum = sum_.data() + i * stride_;
+      auto const norm = scan(line, model.kind);
+      each([&](std::ptrdiff_t v, auto load) { return norm(load(line.data() + v)); }, bonus, norm.valid, sum);
+    }
+  }
+
+  /// sum = log p + bonus + weight * (log p of the language model's token + extra).
+  /// \param tokens   [V] of columns, < 0: impossible; empty: the same
+  /// \param extra    [V]
+  /// \param columns  of the language model's scores
+  /// \throws std::logic_error  if the scores are not [lines, V] and [lines, columns]
+  template <class T, class U>
+  void add(Scores<T> const& model, Scores<U> const& language, double weight, std::span<float const> bonus,
+           std::span<Token const> tokens, std::span<float const> extra, std::ptrdiff_t columns) {
+    check(model, columns_), check(language, columns);
+    auto const factor = static_cast<float>(weight);
+    for (std::ptrdiff_t i = 0; i < lines_; ++i) {
+      auto const ours = as_float(model[i], converted_), theirs = as_float(language[i], other_converted_);
+      auto* const sum = sum_.data() + i * stride_;
+      auto const norm = scan(ours, model.kind), other = scan(theirs, language.kind);
+      auto const mix = [&](auto log_prob, auto added) {
+        return added > LineScan::lowest ? log_prob + factor * added : added;
+      };
+      if (tokens.empty()) {
+        each([&](std::ptrdiff_t v,
+                 auto load) { return mix(norm(load(ours.data() + v)), other(load(theirs.data() + v))); },
+             bonus, norm.valid && other.valid, sum);
+        continue;
+      }
+      if (mapped_.size() < tokens.size()) mapped_.resize(tokens.size());
+      for (std::size_t v = 0; v < tokens.size(); ++v)
+        mapped_[v] = tokens[v] < 0 ? LineScan::lowest : other(theirs[static_cast<std::size_t>(tokens[v])]) + extra[v];
+      each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
+           bonus, norm.valid && other.valid, sum);
+    }
+  }
+
+  Scores<float> scores(Kind kind) const { return {{sum_.data(), lines_, columns_, stride_}, kind}; }
+
+ private:
+  static constexpr std::ptrdiff_t unit = 16;
+
+  /// log p = (score - maximum) - rest.
+  struct Norm {
+    bool valid = true;
+    float maximum = 0, rest = 0;
+    template <class X>
+    X operator()(X score) const {
+      return (score - maximum) - rest;
+    }
+  };
+
+  template <class T>
+  void check(Scores<T> const& scores, std::ptrdiff_t columns) const {
+    if (scores.rows != lines_ || scores.columns != columns)
+      throw std::logic_error("sluice: asked for scores [" + std::to_string(lines_) + ", " + std::to_string(columns) +
+                             "], got [" + std::to_string(scores.rows) + ", " + std::to_string(scores.columns) + "]");
+  }
+  template <class = void>
+  Norm scan(std::span<float const> line, Kind kind) {
+    if (kind == Kind::log_probs) return {.valid = possible(line)};
+    scan_.begin(0, true);
+    scan_.run(line);
+    if (!scan_.valid() || !(scan_.maximum() > LineScan::lowest)) return {.valid = scan_.valid()};
+    return {true, scan_.maximum(), static_cast<float>(scan_.log_sum())};
+  }
+  /// Whether there is neither a NaN nor +infinity.
+  template <class = void>
+  static bool possible(std::span<float const> line) {
+    constexpr auto highest = (std::numeric_limits<float>::max)();
+    auto const size = std::ssize(line);
+    auto good = true;
+    std::ptrdiff_t v = 0;
+    auto most = simd::broadcast(0) <= simd::broadcast(highest);  // all true
+    for (; v + simd::lanes <= size; v += simd::lanes) most &= simd::load(line.data() + v) <= simd::broadcast(highest);
+    for (int i = 0; i < simd::lanes; ++i) good = good && most[i] != 0;
+    for (; v < size; ++v) good = good && line[static_cast<std::size_t>(v)] <= highest;
+    return good;
+  }
+  /// sum[v] = f(v, how to load from v on) + bonus[v], whole vectors at a time; the same operations for the last few. NaN if the line
+  /// is not valid.
+  template <class F>
+  void each(F&& f, std::span<float const> bonus, bool valid, float* sum) const {
+    if (!valid) {
+      std::fill_n(sum, columns_, std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+    std::ptrdiff_t v = 0;
+    for (; v + simd::lanes <= columns_; v += simd::lanes)
+      simd::store(sum + v, f(v, [](float const* from) { return simd::load(from); }));
+    for (; v < columns_; ++v) sum[v] = f(v, [](float const* from) { return *from; });
+    for (std::size_t w = 0; w < bonus.size(); ++w) sum[w] += bonus[w];
+  }
+  template <class T>
+  static std::span<float const> as_float(std::span<T const> line, std::vector<float>& converted) {
+    if constexpr (std::is_same_v<T, float>) {
+      return line;
+    } else {
+      converted.resize(line.size());
+      std::transform(line.begin(), line.end(), converted.begin(), [](T x) { return static_cast<float>(x); });
+      return converted;
+    }
+  }
+
+  std::ptrdiff_t lines_ = 0, columns_ = 0, stride_ = 0;
+  AlignedVector<float> sum_;
+  std::vector<float> converted_, other_converted_;
+  AlignedVector<float> mapped_;  // a language model's line, in the model's tokens
+  LineScan scan_;
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// NGramModel: an n-gram table as a model.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/ngram/ngram_table.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
+#include <sluice/output/simd/aligned_vector.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sluice::inline v0 {
+inline namespace SLUICE_ISA {
+
+/// An NGramTable as a model of tokens, which can be decoded, fused (Fused), drafted from (WithDraft) and scored (ForcedScore). Needs
+/// no source, and takes any: a draft has the source of its model. Feeding bos begins a sentence (<s>), each eos scores as </s>.
+///
+/// A slot holds one state for each of its tokens, 4 bytes. A line costs one pass over V, and O(listed continuations of the contexts
+/// that end the slot's tokens). Its log-probabilities are the table's, so those of tokens that stand for no word of the table count
+/// <unk> each, and a line need not add up to one.
+template <class SourceType = std::monostate>
+class NGramModel {
+ public:
+  using Source = SourceType;
+  static constexpr Abilities abilities{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
+
+  /// Tokens are the table's words; <s> and <unk> are never generated.
+  explicit NGramModel(NGramTable table)
+      : NGramModel(table,
+                   {.size = table.size(),
+                    .bos = table.begin(),
+                    .eos = {table.end()},
+                    .never = {table.begin(), table.unknown()}},
+                   all_words(table.size())) {}
+  /// \param words    [vocabulary.size]: the word that each token stands for, < 0: <unk>; that of an eos is </s>, whatever stands there
+  /// \param unknown  added to the log-probability of each token that stands for <unk>: -log(n) shares it among n of them
+  /// \throws std::invalid_argument  for words of another size, or that are not there
+  NGramModel(NGramTable table, Vocabulary vocabulary, std::vector<Word> words, double unknown = 0)
+      : table_(std::move(table)),
+        vocabulary_(std::move(vocabulary)),
+        words_(std::move(words)),
+        unknown_(float(unknown)) {
+    vocabulary_.check();
+    auto const size = static_cast<std::size_t>(vocabulary_.size);
+    require(words_.size() == size, "NGramModel: words.size()", words_.size(),
+            "must be that of the vocabulary, " + std::to_string(size));
+    require(std::isfinite(unknown), "NGramModel: unknown", unknown, "must be a number");
+    for (auto& word : words_) {
+      require(word < table_.size(), "NGramModel: word", word, "the table has " + std::to_string(table_.size()));
+      if (word < 0) word = table_.unknown();
+    }
+    for (auto const token : vocabulary_.eos) words_[static_cast<std::size_t>(token)] = table_.end();
+    start_ = table_.start();
+    arrange();
+  }
+
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+  NGramTable const& table() const { return table_; }
+
+  void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) at(slot).assign(1, NGramState());
+  }
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) at(slot).clear();
+  }
+
+  Scores<float> step(std::span<Row const> rows) {
+    std::ptrdiff_t lines = 0;
+    for (auto const& row : rows) {
+      lines += row.lines;
+      if (row.from == row.to) continue;
+      at((std::max)(row.from, row.to));  // grow first, so that references stay valid
+      auto const& from = at(row.from);
+      at(row.to).assign(from.begin(), from.begin() + row.length + 1);
+    }
+    auto const stride = std::ssize(unigrams_);
+    if (std::ssize(lines_) < lines * stride) lines_.resize(static_cast<std::size_t>(lines * stride));
+    auto* line = lines_.data();
+    for (auto const& row : rows) {
+      auto& states = at(row.to);
+      auto const held = static_cast<std::size_t>(row.length) + 1;
+      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        states.resize(held + static_cast<std::size_t>(row.depth(i)));
+        states.push_back(after(states.back(), row.tokens[i]));
+        if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
+        fill(states.back(), line);
+        line += stride;
+      }
+      if (row.depths == nullptr) continue;
+      states.resize(held);
+      for (auto const token : row.tokens.first(row.kept())) states.push_back(after(states.back(), token));
+    }
+    return {{lines_.data(), lines, vocabulary_.size, stride}, Kind::log_probs};
+  }
+
+ private:
+  static std::vector<Word> all_words(std::int32_t size) {
+    std::vector<Word> words(static_cast<std::size_t>(size));
+    std::iota(words.begin(), words.end(), 0);
+    return words;
+  }
+  std::vector<NGramState>& at(Slot slot) {
+    auto const i = static_cast<std::size_t>(slot);
+    if (i >= states_.size()) states_.resize(i + 1);
+    return states_[i];
+  }
+  NGramState after(NGramState state, Token token) const {
+    if (token == vocabulary_.bos) return start_;
+    table_.advance(state, words_[static_cast<std::size_t>(token)]);
+    return state;
+  }
+
+  /// Which cell of a line each word fills: its first token's, or one of two that follow them: of <unk>, and of words without a token.
+  void arrange() {
+    auto const size = words_.size();
+    cells_.assign(static_cast<std::size_t>(table_.size()), static_cast<std::uint32_t>(size + 1));
+    auto const unknown = static_cast<std::size_t>(table_.unknown());
+    cells_[unknown] = static_cast<std::uint32_t>(size);
+    unigrams_.assign((size + 2 + 15) / 16 * 16, 0);
+    unigrams_[size] = table_.unigram(table_.unknown());
+    for (std::size_t token = 0; token < size; ++token) {
+      auto const word = static_cast<std::size_t>(words_[token]);
+      unigrams_[token] = table_.unigram(words_[token]);
+      if (word == unknown) {
+        unknowns_.push_back(static_cast<Token>(token));
+        continue;
+      }
+      if (cells_[word] == size + 1) cells_[word] = static_cast<std::uint32_t>(token);
+      else copies_.emplace_back(static_cast<Token>(token), static_cast<Token>(cells_[word]));
+    }
+  }
+
+  void fill(NGramState state, float* line) const {
+    using namespace detail;
+    table_.line(
+        state,
+        [&](float back_off) {
+          auto const x = simd::broadcast(back_off);
+          for (std::size_t v = 0; v < unigrams_.size(); v += simd::lanes)
+            simd::store(line + v, simd::load(unigrams_.data() + v) + x);
+        },
+        [&](Word word, float log_prob) { line[cells_[static_cast<std::size_t>(word)]] = log_prob; });
+    auto const unknown = line[words_.size()] + unknown_;
+    for (auto const token : unknowns_) line[token] = unknown;
+    for (auto const& [token, first] : copies_) line[token] = line[first];
+  }
+
+  NGramTable table_;
+  Vocabulary vocabulary_;
+  std::vector<Word> words_;  // [V]
+  float unknown_;
+  NGramState start_;
+  std::vector<std::uint32_t> cells_;             // [words of the table]
+  AlignedVector<float> unigrams_, lines_;        // [stride]: of each cell; [lines, stride]
+  std::vector<Token> unknowns_;                  // tokens that stand for <unk>
+  std::vector<std::pair<Token, Token>> copies_;  // tokens whose word has another one, and that
+  std::vector<std::vector<NGramState>> states_;  // [slot]: after 0, 1, ... tokens
+};
+
+}  // namespace SLUICE_ISA
+}  // namespace sluice::inline v0
