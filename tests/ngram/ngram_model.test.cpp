@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
+#include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/with_draft.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
@@ -151,6 +153,30 @@ TEST_CASE("an n-gram model drafts for another, whose output stays the same", "[n
   auto const results = decode(drafted, sources, Blockwise<>{.block = 4, .length = {.max = 20}});
   for (std::size_t i = 0; i < sources.size(); ++i)
     CHECK(results[i].hypotheses.at(0).tokens == expected[i].hypotheses.at(0).tokens);
+}
+
+TEST_CASE("n-grams are fused line by line as they are in whole steps", "[ngram]") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    auto const table = table_of(random_ngrams(random, 1 + random() % 4, 12, 100));
+    TableModel<everything> one({.size = 15, .scale = 4}), other({.size = 15, .scale = 4});
+    std::vector<Word> words;
+    for (Token v = 0; v < 15; ++v) words.push_back(static_cast<Word>(random() % 15));
+    NGramModel<> grams(table, one.vocabulary(), words);
+    AnyModel<std::monostate> whole{NGramModel<>(table, one.vocabulary(), words)};
+    Fused fused(one, grams, {.weight = 0.7});
+    Fused same(other, whole, {.weight = 0.7});
+    std::vector<std::uint64_t> const sources{seed, seed + 1, seed + 2};
+    BeamSearch const beam{.width = 3, .n_best = 3, .length = {.max = 8}};
+    auto const results = decode(fused, sources, beam), expected = decode(same, sources, beam);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      REQUIRE(results[i].hypotheses.size() == expected[i].hypotheses.size());
+      for (std::size_t k = 0; k < results[i].hypotheses.size(); ++k) {
+        CHECK(results[i].hypotheses[k].tokens == expected[i].hypotheses[k].tokens);
+        CHECK(results[i].hypotheses[k].log_probs == expected[i].hypotheses[k].log_probs);
+      }
+    }
+  }
 }
 
 TEST_CASE("an n-gram model refuses tokens and words that do not fit", "[ngram]") {

@@ -144,11 +144,17 @@ class Fused
   /// Throws what a model throws, and std::logic_error if a model's answer has the wrong shape.
   Scores<float> step(std::span<Row const> rows) {
     lines_.begin(detail::lines(rows), vocabulary_.size);
+    auto const ours = model_.step(rows);
     if (!fused()) {
-      lines_.add(model_.step(rows), bonus_);
+      lines_.add(ours, bonus_);
+    } else if constexpr (requires { language_.for_each_line(rows, [](std::span<float const>) {}); }) {
+      lines_.check(ours, vocabulary_.size);
+      std::ptrdiff_t i = 0;
+      language_.for_each_line(translated(rows), [&](std::span<float const> line) {
+        lines_.add_line(i++, ours, line, Kind::log_probs, addition());
+      });
     } else {
-      auto const ours = model_.step(rows);
-      lines_.add(ours, language_.step(translated(rows)), options_.weight, bonus_, scored_, extra_, columns_);
+      lines_.add(ours, language_.step(translated(rows)), addition());
     }
     return lines_.scores(options_.normalise ? Kind::logits : Kind::log_probs);
   }
@@ -158,6 +164,9 @@ class Fused
 
  private:
   bool fused() const { return options_.weight != 0; }
+  detail::FusedLines::Addition addition() const {
+    return {static_cast<float>(options_.weight), bonus_, scored_, extra_, columns_};
+  }
 
   template <class Start>
   void start_both(std::span<Slot const> slot_numbers, Start&& start_model) {

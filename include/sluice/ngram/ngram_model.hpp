@@ -80,31 +80,22 @@ class NGramModel {
 
   Scores<float> step(std::span<Row const> rows) {
     std::ptrdiff_t lines = 0;
-    for (auto const& row : rows) {
-      lines += row.lines;
-      if (row.from == row.to) continue;
-      at((std::max)(row.from, row.to));  // grow first, so that references stay valid
-      auto const& from = at(row.from);
-      at(row.to).assign(from.begin(), from.begin() + row.length + 1);
-    }
+    for (auto const& row : rows) lines += row.lines;
     auto const stride = std::ssize(unigrams_);
     if (std::ssize(lines_) < lines * stride) lines_.resize(static_cast<std::size_t>(lines * stride));
     auto* line = lines_.data();
-    for (auto const& row : rows) {
-      auto& states = at(row.to);
-      auto const held = static_cast<std::size_t>(row.length) + 1;
-      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-        states.resize(held + static_cast<std::size_t>(row.depth(i)));
-        states.push_back(after(states.back(), row.tokens[i]));
-        if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
-        fill(states.back(), line);
-        line += stride;
-      }
-      if (row.depths == nullptr) continue;
-      states.resize(held);
-      for (auto const token : row.tokens.first(row.kept())) states.push_back(after(states.back(), token));
-    }
+    advance(rows, [&](NGramState state) { fill(state, line), line += stride; });
     return {{lines_.data(), lines, vocabulary_.size, stride}, Kind::log_probs};
+  }
+  /// The same as a step, but calls f(line) with each line, [V], instead of keeping them all: Fused does so, and a line stays in
+  /// the cache.
+  template <class F>
+  void for_each_line(std::span<Row const> rows, F&& f) {
+    if (lines_.size() < unigrams_.size()) lines_.resize(unigrams_.size());
+    advance(rows, [&](NGramState state) {
+      fill(state, lines_.data());
+      f(std::span<float const>(lines_.data(), words_.size()));
+    });
   }
 
  private:
@@ -117,6 +108,28 @@ class NGramModel {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= states_.size()) states_.resize(i + 1);
     return states_[i];
+  }
+  /// Moves the slots, and calls f(state) for every line asked for.
+  template <class F>
+  void advance(std::span<Row const> rows, F&& f) {
+    for (auto const& row : rows) {
+      if (row.from == row.to) continue;
+      at((std::max)(row.from, row.to));  // grow first, so that references stay valid
+      auto const& from = at(row.from);
+      at(row.to).assign(from.begin(), from.begin() + row.length + 1);
+    }
+    for (auto const& row : rows) {
+      auto& states = at(row.to);
+      auto const held = static_cast<std::size_t>(row.length) + 1;
+      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
+        states.resize(held + static_cast<std::size_t>(row.depth(i)));
+        states.push_back(after(states.back(), row.tokens[i]));
+        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size()) f(states.back());
+      }
+      if (row.depths == nullptr) continue;
+      states.resize(held);
+      for (auto const token : row.tokens.first(row.kept())) states.push_back(after(states.back(), token));
+    }
   }
   NGramState after(NGramState state, Token token) const {
     if (token == vocabulary_.bos) return start_;

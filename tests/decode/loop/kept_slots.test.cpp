@@ -28,7 +28,7 @@ struct Releasing final : detail::AnyModelSide {
   void release(std::span<Slot const> slots) override { released.insert(released.end(), slots.begin(), slots.end()); }
   std::int32_t source_length(void const*) const override { return -1; }
   void start(std::span<void const* const>, std::span<Slot const>) override { no(); }
-  Expansion step(StepPlan const&, detail::ExtraQueries const*, Statistics::Seconds&, detail::Stopwatch&) override {
+  Expansion step(StepPlan const&, detail::ExtraQueries const*, Statistics::Seconds&, detail::AnyStopwatch&) override {
     no();
   }
   void propose(std::span<Draft const>) override { no(); }

@@ -49,35 +49,55 @@ class FusedLines {
     }
   }
 
+  /// How a language model's scores are added.
+  struct Addition {
+    float weight = 0;
+    std::span<float const> bonus{};   ///< [V], or empty: 0
+    std::span<Token const> tokens{};  ///< [V]: the language model's, < 0: impossible; empty: the same
+    std::span<float const> extra{};   ///< [V]: added to log p of the language model's tokens, if there are `tokens`
+    std::ptrdiff_t columns = 0;       ///< of the language model's scores
+  };
+
   /// sum = log p + bonus + weight * (log p of the language model's token + extra).
-  /// \param tokens   [V] of columns, < 0: impossible; empty: the same
-  /// \param extra    [V]
-  /// \param columns  of the language model's scores
   /// \throws std::logic_error  if the scores are not [lines, V] and [lines, columns]
   template <class T, class U>
-  void add(Scores<T> const& model, Scores<U> const& language, double weight, std::span<float const> bonus,
-           std::span<Token const> tokens, std::span<float const> extra, std::ptrdiff_t columns) {
-    check(model, columns_), check(language, columns);
-    auto const factor = static_cast<float>(weight);
-    for (std::ptrdiff_t i = 0; i < lines_; ++i) {
-      auto const ours = as_float(model[i], converted_), theirs = as_float(language[i], other_converted_);
-      auto* const sum = sum_.data() + i * stride_;
-      auto const norm = scan(ours, model.kind), other = scan(theirs, language.kind);
-      auto const mix = [&](auto log_prob, auto added) {
-        return added > LineScan::lowest ? log_prob + factor * added : added;
-      };
-      if (tokens.empty()) {
-        each([&](std::ptrdiff_t v,
-                 auto load) { return mix(norm(load(ours.data() + v)), other(load(theirs.data() + v))); },
-             bonus, norm.valid && other.valid, sum);
-        continue;
-      }
-      if (mapped_.size() < tokens.size()) mapped_.resize(tokens.size());
-      for (std::size_t v = 0; v < tokens.size(); ++v)
-        mapped_[v] = tokens[v] < 0 ? LineScan::lowest : other(theirs[static_cast<std::size_t>(tokens[v])]) + extra[v];
-      each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
-           bonus, norm.valid && other.valid, sum);
+  void add(Scores<T> const& model, Scores<U> const& language, Addition const& how) {
+    check(model, columns_), check(language, how.columns);
+    for (std::ptrdiff_t i = 0; i < lines_; ++i)
+      add_line(i, model, as_float(language[i], other_converted_), language.kind, how);
+  }
+  /// The same for one line.
+  /// \param language  [columns]
+  template <class T>
+  void add_line(std::ptrdiff_t i, Scores<T> const& model, std::span<float const> language, Kind kind,
+                Addition const& how) {
+    auto const ours = as_float(model[i], converted_);
+    auto* const sum = sum_.data() + i * stride_;
+    auto const norm = scan(ours, model.kind), other = scan(language, kind);
+    auto const mix = [&](auto log_prob, auto added) {
+      return added > LineScan::lowest ? log_prob + how.weight * added : added;
+    };
+    if (how.tokens.empty()) {
+      each([&](std::ptrdiff_t v,
+               auto load) { return mix(norm(load(ours.data() + v)), other(load(language.data() + v))); },
+           how.bonus, norm.valid && other.valid, sum);
+      return;
     }
+    auto const size = how.tokens.size();
+    if (mapped_.size() < size) mapped_.resize(size);
+    for (std::size_t v = 0; v < size; ++v) {
+      auto const token = how.tokens[v];
+      mapped_[v] = token < 0 ? LineScan::lowest : other(language[static_cast<std::size_t>(token)]) + how.extra[v];
+    }
+    each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
+         how.bonus, norm.valid && other.valid, sum);
+  }
+  /// \throws std::logic_error  if the scores are not [lines, columns]
+  template <class T>
+  void check(Scores<T> const& scores, std::ptrdiff_t columns) const {
+    if (scores.rows != lines_ || scores.columns != columns)
+      throw std::logic_error("sluice: asked for scores [" + std::to_string(lines_) + ", " + std::to_string(columns) +
+                             "], got [" + std::to_string(scores.rows) + ", " + std::to_string(scores.columns) + "]");
   }
 
   Scores<float> scores(Kind kind) const { return {{sum_.data(), lines_, columns_, stride_}, kind}; }
@@ -95,12 +115,6 @@ class FusedLines {
     }
   };
 
-  template <class T>
-  void check(Scores<T> const& scores, std::ptrdiff_t columns) const {
-    if (scores.rows != lines_ || scores.columns != columns)
-      throw std::logic_error("sluice: asked for scores [" + std::to_string(lines_) + ", " + std::to_string(columns) +
-                             "], got [" + std::to_string(scores.rows) + ", " + std::to_string(scores.columns) + "]");
-  }
   template <class = void>
   Norm scan(std::span<float const> line, Kind kind) {
     if (kind == Kind::log_probs) return {.valid = possible(line)};
