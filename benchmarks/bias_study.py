@@ -6,10 +6,10 @@ Sentences of a text in which exactly one word with a capital stands in source an
 by an invented one that the model has not seen, of --names, in turn. Each way of decoding then gets the names:
 
     none     nothing
-    soft B   --bias: all names of the study for every sentence, B nats each, and --distractors other invented names
+    N at B   --bias: a list of N names for every sentence, B nats each: the 20 of the study, and other invented ones
     forced   --constraints: the name of the sentence
 
-Counted of each: sentences whose translation has the name (recall); translations that have another name of the list (false); BLEU
+Counted of each: sentences whose translation has the name (recall); translations that have another name of the longest list (false); BLEU
 against the references; and broken ones. A translation is broken if
 
     - a word stands twice in a row, or three words in a row occur twice, and the reference has neither; or
@@ -71,42 +71,38 @@ def study(options):
         (at / "references").write_text("".join(reference + "\n" for _, reference, _ in chosen))
         (at / "forced").write_text("".join(json.dumps({"all": [name]}) + "\n" for _, _, name in chosen))
         ways = [("none", [])]
-        for boost in options.boosts:
-            file = at / f"soft{boost}"
-            file.write_text("".join(f"{name}\t{boost}\n" for name in [*NAMES, *invented(options.distractors)]))
-            ways.append((f"soft {boost}", ["--bias", file]))
-            ways.append((f"soft {boost}, once", ["--bias", file, "--bias-once"]))
+        longest = [*NAMES, *invented(max(options.lists))]
+        for count in options.lists:
+            for boost in options.boosts:
+                file = at / f"{count}at{boost}"
+                file.write_text("".join(f"{name}\t{boost:g}\n" for name in longest[:count]))
+                ways.append((f"{count} at {boost:g}", ["--bias", file]))
+                if count == len(NAMES):
+                    ways.append((f"{count} at {boost:g}, once", ["--bias", file, "--bias-once"]))
         ways.append(("forced", ["--constraints", at / "forced"]))
-        print("| names | recall | false | BLEU | broken | BLEU of those without a name in `none` | seconds |\n| --- | --- | --- | --- | --- | --- | --- |")
-        missed = None
+        print("| names | recall | false | BLEU | broken | seconds |\n| --- | --- | --- | --- | --- | --- |")
         for way, flags in ways:
             subprocess.run([options.translate, "--input", at / "sources", "--output", at / "out", "--stats", at / "stats",
                             "--width", str(options.width), *flags], check=True, stderr=subprocess.DEVNULL)
             texts = (at / "out").read_text().splitlines()
             held = [name in words(text) for text, (_, _, name) in zip(texts, chosen, strict=True)]
-            missed = [not one for one in held] if missed is None else missed
-            false = sum(any(other != name and other in words(text) for other in NAMES) for text, (_, _, name) in zip(texts, chosen))
+            false = sum(bool(set(words(text)) & set(longest) - {name}) for text, (_, _, name) in zip(texts, chosen))
             hurt = sum(broken(text, reference, name) for text, (_, reference, name) in zip(texts, chosen))
-
-            def bleu(keep):
-                (at / "h").write_text("".join(text + "\n" for text, kept in zip(texts, keep) if kept))
-                (at / "r").write_text("".join(one[1] + "\n" for one, kept in zip(chosen, keep) if kept))
-                said = subprocess.run([options.bleu, at / "r"], stdin=open(at / "h"), capture_output=True, text=True, check=True).stdout
-                return re.search(r"[\d.]+", said.split("=", 1)[-1])[0]
-
+            with open(at / "out") as mine:
+                said = subprocess.run([options.bleu, at / "references"], stdin=mine, capture_output=True, text=True, check=True).stdout
+            bleu = re.search(r"[\d.]+", said.split("=", 1)[-1])[0]
             seconds = json.loads((at / "stats").read_text())["seconds"]["total"]
-            print(f"| {way} | {100 * sum(held) / len(chosen):.1f} % | {false} | {bleu([True] * len(chosen))} | {hurt} | "
-                  f"{bleu(missed)} | {seconds:.1f} |", flush=True)
-            if options.show:
-                for i in range(options.show):
-                    print(f"    {chosen[i][0]}  ->  {texts[i]}")
+            print(f"| {way} | {100 * sum(held) / len(chosen):.1f} % | {false} | {bleu} | {hurt} | "
+                  f"{seconds:.1f} |", flush=True)
+            for (source, _, _), text in list(zip(chosen, texts))[:options.show]:
+                print(f"    {source}  ->  {text}")
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 for one in "translate", "bleu", "sources", "references":
     parser.add_argument(one)
-parser.add_argument("--boosts", type=float, nargs="+", default=[2, 4, 6, 8, 12])
-parser.add_argument("--distractors", type=int, default=980)
+parser.add_argument("--boosts", type=float, nargs="+", default=[5, 10, 15, 20, 30])
+parser.add_argument("--lists", type=int, nargs="+", default=[20, 1000])
 parser.add_argument("--width", type=int, default=5)
 parser.add_argument("--show", type=int, default=0)
 study(parser.parse_args())
