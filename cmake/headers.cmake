@@ -148,10 +148,13 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/ngram_format.hpp
   include/sluice/ngram/detail/ngram_image.hpp
   include/sluice/ngram/detail/ngram_lists.hpp
+  include/sluice/ngram/detail/slot_states.hpp
+  include/sluice/ngram/detail/word_trie.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
   include/sluice/ngram/quantise.hpp
+  include/sluice/ngram/word_model.hpp
   include/sluice/output/clusters/clustered_options.hpp
   include/sluice/output/clusters/clustered_projection.hpp
   include/sluice/output/clusters/clusters.hpp

@@ -8,11 +8,11 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/ngram/detail/slot_states.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/simd/aligned_vector.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -72,11 +72,9 @@ class NGramModel {
   NGramTable const& table() const { return table_; }
 
   void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers) at(slot).assign(1, NGramState());
+    states_.start(slot_numbers, NGramState());
   }
-  void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers) at(slot).clear();
-  }
+  void release(std::span<Slot const> slot_numbers) { states_.release(slot_numbers); }
 
   Scores<float> step(std::span<Row const> rows) {
     std::ptrdiff_t lines = 0;
@@ -104,32 +102,11 @@ class NGramModel {
     std::iota(words.begin(), words.end(), 0);
     return words;
   }
-  std::vector<NGramState>& at(Slot slot) {
-    auto const i = static_cast<std::size_t>(slot);
-    if (i >= states_.size()) states_.resize(i + 1);
-    return states_[i];
-  }
   /// Moves the slots, and calls f(state) for every line asked for.
   template <class F>
   void advance(std::span<Row const> rows, F&& f) {
-    for (auto const& row : rows) {
-      if (row.from == row.to) continue;
-      at((std::max)(row.from, row.to));  // grow first, so that references stay valid
-      auto const& from = at(row.from);
-      at(row.to).assign(from.begin(), from.begin() + row.length + 1);
-    }
-    for (auto const& row : rows) {
-      auto& states = at(row.to);
-      auto const held = static_cast<std::size_t>(row.length) + 1;
-      for (std::size_t i = 0; i < row.tokens.size(); ++i) {
-        states.resize(held + static_cast<std::size_t>(row.depth(i)));
-        states.push_back(after(states.back(), row.tokens[i]));
-        if (i + static_cast<std::size_t>(row.lines) >= row.tokens.size()) f(states.back());
-      }
-      if (row.depths == nullptr) continue;
-      states.resize(held);
-      for (auto const token : row.tokens.first(row.kept())) states.push_back(after(states.back(), token));
-    }
+    states_.advance(
+        rows, [&](NGramState state, Token token) { return after(state, token); }, f);
   }
   NGramState after(NGramState state, Token token) const {
     if (token == vocabulary_.bos) return start_;
@@ -181,7 +158,7 @@ class NGramModel {
   AlignedVector<float> unigrams_, lines_;        // [stride]: of each cell; [lines, stride]
   std::vector<Token> unknowns_;                  // tokens that stand for <unk>
   std::vector<std::pair<Token, Token>> copies_;  // tokens whose word has another one, and that
-  std::vector<std::vector<NGramState>> states_;  // [slot]: after 0, 1, ... tokens
+  detail::SlotStates<NGramState> states_;
 };
 
 }  // namespace SLUICE_ISA
