@@ -89,8 +89,9 @@ class InputSupply final : public Supply {
 ///                  inputs before it have been decoded and handed out
 template <Model M, class Inputs, Search S, std::invocable<Result&&> Sink, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
-SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {}, E expander = {},
-                       Intake const& intake = {}, ResultOrder order = ResultOrder::input) {
+SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&& sink, P schedule = {},
+                                      E expander = {}, Intake const& intake = {},
+                                      ResultOrder order = ResultOrder::input) {
   static_assert(detail::accept_input<decltype(*std::begin(inputs)), Request<typename M::Source, S>>());
   Decoder<M, S, P, E> decoder(model, std::move(search), std::move(schedule), std::move(expander), {}, intake);
   detail::InputSupply supply(decoder, std::begin(inputs), std::end(inputs));
@@ -109,7 +110,7 @@ SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&
 template <Model M, class Inputs, Search S, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
-                           Intake const& intake = {}) {
+                                          Intake const& intake = {}) {
   std::vector<Result> results;
   decode_each(
       model, std::forward<Inputs>(inputs), std::move(search),
