@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // shallow_fusion: n-grams trained from a few sentences of a domain steer a model that was trained on others.
-#include "../bigrams.hpp"
-
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
+
+#include "../bigrams.hpp"
 
 #include <iostream>
 #include <string_view>
 
 int main() {
-  Bigrams model("we met anna . we met anna today . we met peter . we saw anna . anna saw peter today . new york is far . "
-                "we saw new shoes .");
+  Bigrams model(
+      "we met anna . we met anna today . we met peter . we saw anna . anna saw peter today . new york is far . "
+      "we saw new shoes .");
   sluice::NGramTrainer trainer({.order = 3, .fallback = true}, model.words());  // token = word
   for (auto const* sentence : {"we saw new york", "peter saw new york", "new york is far", "we saw peter"})
     trainer.add(std::string_view(sentence));
