@@ -80,7 +80,8 @@ inline namespace SLUICE_ISA {
 /// attaches and guesses, and takes trees if both do.
 ///
 /// Refers to both models, which must outlive it. A line costs both models' lines, one softmax over those that are logits, and one pass
-/// over V. A NaN or +infinity in one model's line makes the line NaN. Forbid tokens after the softmax (BeamSearch::stage; the
+/// over V. A NaN or +infinity in one model's line makes the line NaN; a language model with for_each_line(rows, f), as NGramModel has,
+/// promises that its lines, log-probabilities, have none. Forbid tokens after the softmax (BeamSearch::stage; the
 /// default). ExactSearch needs scores that only fall: weight >= 0 and word_bonus <= 0 (LengthPenalty::word_penalty may reward tokens).
 ///
 /// \tparam F  as of Interpolate: from a source of M to L's; omitted if L needs none (std::monostate)
@@ -150,9 +151,8 @@ class Fused
     } else if constexpr (requires { language_.for_each_line(rows, [](std::span<float const>) {}); }) {
       lines_.check(ours, vocabulary_.size);
       std::ptrdiff_t i = 0;
-      language_.for_each_line(translated(rows), [&](std::span<float const> line) {
-        lines_.add_line(i++, ours, line, Kind::log_probs, addition());
-      });
+      language_.for_each_line(translated(rows),
+                              [&](std::span<float const> line) { lines_.add_line(i++, ours, line, addition()); });
     } else {
       lines_.add(ours, language_.step(translated(rows)), addition());
     }

@@ -63,34 +63,16 @@ class FusedLines {
   template <class T, class U>
   void add(Scores<T> const& model, Scores<U> const& language, Addition const& how) {
     check(model, columns_), check(language, how.columns);
-    for (std::ptrdiff_t i = 0; i < lines_; ++i)
-      add_line(i, model, as_float(language[i], other_converted_), language.kind, how);
+    for (std::ptrdiff_t i = 0; i < lines_; ++i) {
+      auto const line = as_float(language[i], other_converted_);
+      add_line(i, model, line, scan(line, language.kind), how);
+    }
   }
-  /// The same for one line.
+  /// The same for one line of log-probabilities without NaN and +infinity.
   /// \param language  [columns]
   template <class T>
-  void add_line(std::ptrdiff_t i, Scores<T> const& model, std::span<float const> language, Kind kind,
-                Addition const& how) {
-    auto const ours = as_float(model[i], converted_);
-    auto* const sum = sum_.data() + i * stride_;
-    auto const norm = scan(ours, model.kind), other = scan(language, kind);
-    auto const mix = [&](auto log_prob, auto added) {
-      return added > LineScan::lowest ? log_prob + how.weight * added : added;
-    };
-    if (how.tokens.empty()) {
-      each([&](std::ptrdiff_t v,
-               auto load) { return mix(norm(load(ours.data() + v)), other(load(language.data() + v))); },
-           how.bonus, norm.valid && other.valid, sum);
-      return;
-    }
-    auto const size = how.tokens.size();
-    if (mapped_.size() < size) mapped_.resize(size);
-    for (std::size_t v = 0; v < size; ++v) {
-      auto const token = how.tokens[v];
-      mapped_[v] = token < 0 ? LineScan::lowest : other(language[static_cast<std::size_t>(token)]) + how.extra[v];
-    }
-    each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
-         how.bonus, norm.valid && other.valid, sum);
+  void add_line(std::ptrdiff_t i, Scores<T> const& model, std::span<float const> language, Addition const& how) {
+    add_line(i, model, language, Norm(), how);
   }
   /// \throws std::logic_error  if the scores are not [lines, columns]
   template <class T>
@@ -115,6 +97,30 @@ class FusedLines {
     }
   };
 
+  template <class T>
+  void add_line(std::ptrdiff_t i, Scores<T> const& model, std::span<float const> language, Norm const& other,
+                Addition const& how) {
+    auto const ours = as_float(model[i], converted_);
+    auto* const sum = sum_.data() + i * stride_;
+    auto const norm = scan(ours, model.kind);
+    auto const mix = [&](auto log_prob, auto added) {
+      return added > LineScan::lowest ? log_prob + how.weight * added : added;
+    };
+    if (how.tokens.empty()) {
+      each([&](std::ptrdiff_t v,
+               auto load) { return mix(norm(load(ours.data() + v)), other(load(language.data() + v))); },
+           how.bonus, norm.valid && other.valid, sum);
+      return;
+    }
+    auto const size = how.tokens.size();
+    if (mapped_.size() < size) mapped_.resize(size);
+    for (std::size_t v = 0; v < size; ++v) {
+      auto const token = how.tokens[v];
+      mapped_[v] = token < 0 ? LineScan::lowest : other(language[static_cast<std::size_t>(token)]) + how.extra[v];
+    }
+    each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
+         how.bonus, norm.valid && other.valid, sum);
+  }
   template <class = void>
   Norm scan(std::span<float const> line, Kind kind) {
     if (kind == Kind::log_probs) return {.valid = possible(line)};
