@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstddef>
-#include <http/fair_queue.cpp>  // it is part of a library that needs cpp-httplib
+#include <http/fair_queue.hpp>
 #include <map>
 #include <memory>
 #include <random>
