@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
+#include <support/catch.hpp>
 
 #include <cstddef>
 #include <http/fair_queue.hpp>
