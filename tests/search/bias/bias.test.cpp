@@ -2,7 +2,7 @@
 // Boosted phrases against a scan of whole outputs. Mutants that these tests notice: a boost counted twice (paid() of the
 // suffix too under Matches::longest, or of a second spelling), no refund (bias() returns 0), no refund at the end (no shift
 // of lines that a stop ends) or at the maximum length, edits of the suffixes in place of the deeper state's, no edits of
-// probes, a phrase paid twice under `once`, a bound for ExactSearch that is too low.
+// probes, a phrase paid twice under `once`. They do not notice a bound for ExactSearch of half the height: it is loose.
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
