@@ -59,7 +59,7 @@ void write_arpa(NGramTable const& table, std::ostream& stream) {
   auto const put = [&](float natural) {
     char digits[32];
     auto const value = static_cast<float>(static_cast<double>(natural) / std::numbers::ln10);
-    auto const end = std::to_chars(digits, digits + sizeof digits, value == 0 ? 0.0f : value).ptr;
+    auto* const end = std::to_chars(digits, digits + sizeof digits, value == 0 ? 0.0f : value).ptr;
     text.append(digits, end);
   };
   auto const flush = [&] {

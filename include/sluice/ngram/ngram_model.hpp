@@ -135,7 +135,7 @@ class NGramModel {
   }
 
   void fill(NGramState state, float* line) const {
-    using namespace detail;
+    namespace simd = detail::simd;
     table_.line(
         state,
         [&](float back_off) {

@@ -58,7 +58,8 @@ class NGramTrainer {
   void add(std::string_view sentence) {
     std::vector<std::string_view> words;
     constexpr auto space = " \t\r\n\v\f";
-    for (auto at = sentence.find_first_not_of(space); at != sentence.npos; at = sentence.find_first_not_of(space, at)) {
+    for (auto at = sentence.find_first_not_of(space); at != std::string_view::npos;
+         at = sentence.find_first_not_of(space, at)) {
       auto const end = (std::min)(sentence.find_first_of(space, at), sentence.size());
       words.push_back(sentence.substr(at, end - at));
       at = end;

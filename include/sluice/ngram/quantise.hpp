@@ -74,17 +74,16 @@ class Codebook {
 /// length. A quarter to a third of the file is saved. Returns the table if it is quantised already.
 template <class = void>
 NGramTable quantise(NGramTable const& table) {
-  using namespace detail;
   if (table.quantised()) return table;
   auto const& from = table.image();
   auto head = from.head();
-  NGramSections const before(head);
+  detail::NGramSections const before(head);
   head.quantised = 1;
-  NGramSections const after(head);
+  detail::NGramSections const after(head);
   head.bytes = after.bytes;
-  auto [keeper, to] = zeroed_bytes(static_cast<std::size_t>(after.bytes));
+  auto [keeper, to] = detail::zeroed_bytes(static_cast<std::size_t>(after.bytes));
   auto* const data = to;
-  write_ngram_head(data, head);
+  detail::write_ngram_head(data, head);
   std::memcpy(data + after.levels, from.bytes().data() + before.levels, before.values - before.levels);
 
   for (std::uint32_t n = 1; n <= head.order; ++n) {
@@ -95,12 +94,12 @@ NGramTable quantise(NGramTable const& table) {
       values.push_back(value(e));
       if (n < head.order) back_offs.push_back(from.context<false>(e + 1).back_off);
     }
-    Codebook const of_values(std::move(values), false), of_back_offs(std::move(back_offs), true);
-    auto const put = [&](std::uint32_t kind, Codebook const& book) {
+    detail::Codebook const of_values(std::move(values), false), of_back_offs(std::move(back_offs), true);
+    auto const put = [&](std::uint32_t kind, detail::Codebook const& book) {
       auto const all = book.values();
       for (std::size_t i = 0; i < all.size(); ++i)
-        store_little(data + after.codes + 4 * ((std::size_t{n - 1} * 2 + kind) * 256 + i),
-                     std::bit_cast<std::uint32_t>(all[i]));
+        detail::store_little(data + after.codes + 4 * ((std::size_t{n - 1} * 2 + kind) * 256 + i),
+                             std::bit_cast<std::uint32_t>(all[i]));
     };
     put(0, of_values), put(1, of_back_offs);
     for (auto e = first; e < last; ++e) {
@@ -108,7 +107,7 @@ NGramTable quantise(NGramTable const& table) {
       if (n == head.order) {
         auto* const where = data + after.ends + 5 * std::size_t{e - (head.contexts - 1)};
         where[0] = code;
-        store_little(where + 1, from.left_after<false>(e));
+        detail::store_little(where + 1, from.left_after<false>(e));
         continue;
       }
       if (n > 1) data[after.values + (e - head.words)] = code;
@@ -121,7 +120,7 @@ NGramTable quantise(NGramTable const& table) {
     std::memcpy(data + after.contexts + 9 * std::size_t{c}, old, c < head.contexts ? 8 : 4);
   }
   std::span<std::byte> const all(data, static_cast<std::size_t>(after.bytes));
-  seal_ngrams(all);
+  detail::seal_ngrams(all);
   return NGramTable::from_kept({std::move(keeper), all});
 }
 

@@ -61,7 +61,7 @@ class WordModel {
     for (Token token = 0; token < vocabulary_.size; ++token) {
       auto const text = bytes_.bytes(token);
       Beginning made;
-      if (text.starts_with(' ') && text.find(' ', 1) == text.npos) {
+      if (text.starts_with(' ') && text.find(' ', 1) == std::string_view::npos) {
         made.begins = true;
         made.charged = charged(trie_.walk(0, text.substr(1)));
       }
@@ -124,7 +124,7 @@ class WordModel {
     for (auto text = bytes_.bytes(token); !text.empty();) {
       auto const space = text.find(' ');
       state.node = trie_.walk(state.node, text.substr(0, space));
-      if (space == text.npos) break;
+      if (space == std::string_view::npos) break;
       sum += close(state);
       text.remove_prefix(space + 1);
     }

@@ -113,7 +113,7 @@ class ArpaReader {
         while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
         return part;
       };
-      if (equals == text.npos || !parse(trim(text.substr(0, equals)), n) ||
+      if (equals == std::string_view::npos || !parse(trim(text.substr(0, equals)), n) ||
           !parse(trim(text.substr(equals + 1)), count))
         fail("'" + line_ + "' is not 'ngram N=COUNT'");
       if (n != announced_.size() + 1)

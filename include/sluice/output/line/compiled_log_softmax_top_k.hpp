@@ -35,6 +35,7 @@ std::unique_ptr<AnyExpander> make_log_softmax_top_k(std::span<float const> bias)
 inline namespace compiled {
 
 /// See output/line/log_softmax_top_k.hpp without SLUICE_COMPILED. The library uses the instructions of the machine.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): its assignment takes a copy
 class LogSoftmaxTopK {
  public:
   LogSoftmaxTopK() : LogSoftmaxTopK(std::span<float const>{}) {}

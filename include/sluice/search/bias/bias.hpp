@@ -46,7 +46,7 @@ class Bias {
     ContextGraph::State place = ContextGraph::root;
     std::shared_ptr<Paid const> paid{};
     bool has(std::int32_t phrase) const {
-      for (auto one = paid.get(); one != nullptr; one = one->before.get())
+      for (auto const* one = paid.get(); one != nullptr; one = one->before.get())
         if (one->phrase == phrase) return true;
       return false;
     }

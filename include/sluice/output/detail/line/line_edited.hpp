@@ -27,7 +27,7 @@ inline namespace SLUICE_ISA {
 class LineEdited {
  public:
   static bool suffices(Query const& query) {
-    auto const sorted = static_cast<std::size_t>(query.sorted.count + query.sorted.second);
+    auto const sorted = static_cast<std::size_t>(query.sorted.count) + static_cast<std::size_t>(query.sorted.second);
     return sorted > 0 && query.edits.size() - sorted <= few && query.only == nullptr &&
            query.stage == Stage::after_softmax && query.noise == 0 && !query.selects();
   }
@@ -40,10 +40,10 @@ class LineEdited {
   template <class = void>
   bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
     line_ = line, norm_ = norm;
-    auto const count = static_cast<std::size_t>(query.sorted.count);
+    auto const first = static_cast<std::size_t>(query.sorted.count);
     auto const second = static_cast<std::size_t>(query.sorted.second);
-    first_ = query.edits.first(count), second_ = query.edits.subspan(count, second);
-    late_ = query.edits.subspan(count + second);
+    first_ = query.edits.first(first), second_ = query.edits.subspan(first, second);
+    late_ = query.edits.subspan(first + second);
     ranked_.clear();
     if (query.best <= 0) return true;
     auto const best = static_cast<std::size_t>(query.best);
