@@ -186,6 +186,29 @@ class Searches(unittest.TestCase):
         blocks, greedy = (sluice.decode(model, range(9), search) for search in (Blockwise(length=LENGTH), Greedy(length=LENGTH)))
         self.assertEqual([r.tokens for r in blocks], [r.tokens for r in greedy])
 
+    def test_bias(self):
+        bias = sluice.Bias([([3, 4], 2.5), sluice.BiasedPhrase(spellings=[[5], [4, 3]], boost=1.5, per_token=True)])
+
+        def earned(tokens):
+            return sum(2.5 * (tokens[i:i + 2] == (3, 4)) + 1.5 * (tokens[i:i + 1] == (5,)) + 3 * (tokens[i:i + 2] == (4, 3))
+                       for i in range(len(tokens)))
+
+        for seed in range(3):
+            score, tokens = max((score + earned(tokens), tokens) for tokens, score in self.small.outputs(seed, 4))
+            result, = sluice.decode(TableModel(self.small), [seed], BeamSearch(
+                width=400, length=LengthLimits(max=4), penalty=LengthPenalty(alpha=0), bias=bias))
+            self.assertEqual(tuple(result.tokens), tokens)
+            self.assertAlmostEqual(result.score, score, 4)
+        for phrases, message in [([([], 1)], r"phrases\[0\].spellings\[0\] = \[\]: is empty"),
+                                 ([([3], math.nan)], r"phrases\[0\].boost"), ([([-3], 1)], "has a negative token")]:
+            with self.assertRaisesRegex(sluice.ArgumentError, message):
+                sluice.Bias(phrases)
+        with self.assertRaisesRegex(sluice.ArgumentError, "matches = 'best'"):
+            sluice.Bias([], matches="best")
+        result, = sluice.decode(TableModel(self.small), [1], BeamSearch(
+            bias=bias, early_stopping=sluice.EarlyStopping(rule="exact")), errors="return")
+        self.assertIn("early_stopping.rule = exact", result.message)
+
 
 class Oracles(unittest.TestCase):
     """What other authors' programs found over the same table: tests/oracles/README.md."""
@@ -430,29 +453,6 @@ class Errors(unittest.TestCase):
             sluice.Catalogue([[3], [3]])
         with self.assertRaisesRegex(sluice.Error, "no/such"):
             sluice.Catalogue.open(pathlib.Path("no/such"))
-
-    def test_bias(self):
-        bias = sluice.Bias([([3, 4], 2.5), sluice.BiasedPhrase(spellings=[[5], [4, 3]], boost=1.5, per_token=True)])
-
-        def earned(tokens):
-            return sum(2.5 * (tokens[i:i + 2] == (3, 4)) + 1.5 * (tokens[i:i + 1] == (5,)) + 3 * (tokens[i:i + 2] == (4, 3))
-                       for i in range(len(tokens)))
-
-        for seed in range(3):
-            score, tokens = max((score + earned(tokens), tokens) for tokens, score in self.small.outputs(seed, 4))
-            result, = sluice.decode(TableModel(self.small), [seed], BeamSearch(
-                width=400, length=LengthLimits(max=4), penalty=LengthPenalty(alpha=0), bias=bias))
-            self.assertEqual(tuple(result.tokens), tokens)
-            self.assertAlmostEqual(result.score, score, 4)
-        for phrases, message in [([([], 1)], r"phrases\[0\].spellings\[0\] = \[\]: is empty"),
-                                 ([([3], math.nan)], r"phrases\[0\].boost"), ([([-3], 1)], "has a negative token")]:
-            with self.assertRaisesRegex(sluice.ArgumentError, message):
-                sluice.Bias(phrases)
-        with self.assertRaisesRegex(sluice.ArgumentError, "matches = 'best'"):
-            sluice.Bias([], matches="best")
-        result, = sluice.decode(TableModel(self.small), [1], BeamSearch(
-            bias=bias, early_stopping=sluice.EarlyStopping(rule="exact")), errors="return")
-        self.assertIn("early_stopping.rule = exact", result.message)
 
     def test_interrupt(self):
         """Ctrl-C while the model runs, and while the library does: 0.3 s after the beginning, whatever runs then."""

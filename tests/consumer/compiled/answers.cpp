@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <exception>
 #include <future>
-#include <iomanip>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -59,11 +58,19 @@ struct Random {
   }
 };
 
-void tell(std::ostream& out, std::vector<sluice::Result> const& results) {
+// What is in both has scores apart: a library for a newer processor rounds them elsewhere.
+struct Answers {
+  std::ostringstream text{};
+  std::vector<double> scores{};
+};
+
+void tell(Answers& answers, std::vector<sluice::Result> const& results) {
+  auto& out = answers.text;
   for (auto const& result : results) {
     out << result.id << ' ' << sluice::name(result.failure) << ' ' << result.message;
     for (auto const& one : result.hypotheses) {
-      out << " | " << one.log_prob << ' ' << one.score << ':';
+      out << " |";
+      answers.scores.insert(answers.scores.end(), {one.log_prob, one.score});
       for (auto const token : one.tokens) out << ' ' << token;
     }
     out << '\n';
@@ -71,7 +78,7 @@ void tell(std::ostream& out, std::vector<sluice::Result> const& results) {
 }
 
 template <class S>
-void decode(std::ostream& out, S const& search) try {
+void decode(Answers& out, S const& search) try {
   Random model;
   std::vector<sluice::Request<std::uint32_t, S>> requests;
   for (std::uint32_t source = 1; source < 8; ++source)
@@ -86,14 +93,13 @@ void decode(std::ostream& out, S const& search) try {
   for (auto& one : futures) results.push_back(one.get());
   tell(out, results);
 } catch (std::exception const& error) {
-  out << error.what() << '\n';
+  out.text << error.what() << '\n';
 }
 
 }  // namespace
 
-std::string ANSWERS() {
-  std::ostringstream out;
-  out << std::setprecision(17);
+std::pair<std::string, std::vector<double>> ANSWERS() {
+  Answers out;
   sluice::LengthLimits const length{.max = 12};
   decode(out, sluice::Greedy{.length = length});
   decode(out, sluice::BeamSearch{.width = 4, .n_best = 3, .length = length});
@@ -110,5 +116,5 @@ std::string ANSWERS() {
               });
   decode(out, sluice::Ruled<sluice::BeamSearch, sluice::Penalties>{{.width = 3, .length = length}, {.repetition = 2}});
   decode(out, sluice::Greedy{.length = {.min = 5, .max = 2}});  // an error
-  return out.str();
+  return {out.text.str(), std::move(out.scores)};
 }
