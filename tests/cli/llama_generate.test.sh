@@ -82,9 +82,9 @@ run --json 'x y z' >whole_output
 word=$(sed 's/.*"text":"\([^"]*\)".*/\1/' whole_output | cut -c 10-13)
 printf 'zqx\t60\n' >liked
 for search in '--search greedy' '--search beam --width 3' '--search sample --seed 3'; do
-  run $search --bias liked --max-length 24 --json 'ab c' >boosted
+  run $search --bias liked --json 'ab c' >boosted
   check "--bias $search" grep -q '"text":"[^"]*zqx.*zqx' boosted
-  run $search --bias liked --bias-once --max-length 24 --json 'ab c' >once
+  run $search --bias liked --bias-once --json 'ab c' >once
   check "--bias-once $search" [ "$(grep -o zqx boosted | wc -l)" -gt "$(grep -o zqx once | wc -l)" ]
 done
 refused '--bias-once has no effect without --bias' --bias-once prompt

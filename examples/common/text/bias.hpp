@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,10 +77,18 @@ inline std::vector<std::string> cases(std::string const& phrase) {
 template <class Tokens>
 std::vector<sluice::Phrase> spellings_within(std::string const& phrase, Tokens const& tokens) {
   std::vector<sluice::Phrase> all;
-  std::string const before = "\n";  // so that the tokenizer adds no space of its own
-  auto const anchor = tokens(before);
+  auto const spell = [&](std::string const& text) -> sluice::Phrase {
+    try {
+      return tokens(text);
+    } catch (std::out_of_range const&) {  // llama.cpp, where a byte has no token
+      return {};
+    }
+  };
+  std::string before = "\n";  // so that the tokenizer adds no space of its own
+  auto const anchor = spell(before);
+  if (anchor.empty()) before.clear();
   for (auto const& text : {" " + phrase, phrase}) {
-    auto spelling = tokens(before + text);
+    auto spelling = spell(before + text);
     if (spelling.size() <= anchor.size() || !std::equal(anchor.begin(), anchor.end(), spelling.begin())) continue;
     spelling.erase(spelling.begin(), spelling.begin() + std::ssize(anchor));
     if (std::find(all.begin(), all.end(), spelling) == all.end()) all.push_back(std::move(spelling));
