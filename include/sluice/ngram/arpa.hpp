@@ -27,15 +27,15 @@ namespace sluice::inline v0 {
 
 /// How read_arpa() reads.
 struct ArpaOptions {
-  /// log10 p of <unk>, for a file without it, which is refused otherwise.
+  /// log10 p of `<unk>`, for a file without it, which is refused otherwise.
   std::optional<double> unknown{};
 };
 
-/// Reads a model in ARPA format, as KenLM, SRILM and IRSTLM write it: logarithms of base 10. <UNK> is <unk>. Words are numbered in
+/// Reads a model in ARPA format, as KenLM, SRILM and IRSTLM write it: logarithms of base 10. `<UNK>` is `<unk>`. Words are numbered in
 /// the order of the file. N-grams may lack their beginnings or ends (KenLM's blanks).
 /// \throws std::invalid_argument  if options.unknown is no log-probability
 /// \throws std::runtime_error  naming the line and what is wrong with it: a file that is cut off, counts that differ from
-///     what follows, a word that is not among the 1-grams, something twice; or what is not there: <s>, </s>, <unk>
+///     what follows, a word that is not among the 1-grams, something twice; or what is not there: `<s>`, `</s>`, `<unk>`
 template <class = void>
 NGramTable read_arpa(std::istream& stream, ArpaOptions const& options = {}) {
   if (options.unknown)

@@ -27,18 +27,18 @@ namespace sluice::inline v0 {
 inline namespace SLUICE_ISA {
 
 /// An NGramTable as a model of tokens, which can be decoded, fused (Fused), drafted from (WithDraft) and scored (ForcedScore). Needs
-/// no source, and takes any: a draft has the source of its model. Feeding bos begins a sentence (<s>), each eos scores as </s>.
+/// no source, and takes any: a draft has the source of its model. Feeding bos begins a sentence (`<s>`), each eos scores as `</s>`.
 ///
 /// A slot holds one state for each of its tokens, 4 bytes. A line costs one pass over V, and O(listed continuations of the contexts
 /// that end the slot's tokens). Its log-probabilities are the table's, so those of tokens that stand for no word of the table count
-/// <unk> each, and a line need not add up to one.
+/// `<unk>` each, and a line need not add up to one.
 template <class SourceType = std::monostate>
 class NGramModel {
  public:
   using Source = SourceType;
   static constexpr Abilities abilities{.ragged = true, .blocks = true, .roll_back = true, .trees = true};
 
-  /// Tokens are the table's words; <s> and <unk> are never generated.
+  /// Tokens are the table's words; `<s>` and `<unk>` are never generated.
   explicit NGramModel(NGramTable table)
       : NGramModel(table,
                    {.size = table.size(),
@@ -46,8 +46,8 @@ class NGramModel {
                     .eos = {table.end()},
                     .never = {table.begin(), table.unknown()}},
                    all_words(table.size())) {}
-  /// \param words    [vocabulary.size]: the word that each token stands for, < 0: <unk>; that of an eos is </s>, whatever stands there
-  /// \param unknown  added to the log-probability of each token that stands for <unk>: -log(n) shares it among n of them
+  /// \param words    [vocabulary.size]: the word that each token stands for, < 0: `<unk>`; that of an eos is `</s>`, whatever stands there
+  /// \param unknown  added to the log-probability of each token that stands for `<unk>`: -log(n) shares it among n of them
   /// \throws std::invalid_argument  for words of another size, or that are not there
   NGramModel(NGramTable table, Vocabulary vocabulary, std::vector<Word> words, double unknown = 0)
       : table_(std::move(table)),
@@ -114,7 +114,7 @@ class NGramModel {
     return state;
   }
 
-  /// Which cell of a line each word fills: its first token's, or one of two that follow them: of <unk>, and of words without a token.
+  /// Which cell of a line each word fills: its first token's, or one of two that follow them: of `<unk>`, and of words without a token.
   void arrange() {
     auto const size = words_.size();
     cells_.assign(static_cast<std::size_t>(table_.size()), static_cast<std::uint32_t>(size + 1));

@@ -75,7 +75,7 @@ class NGramTable {
   std::int32_t order() const {
     return static_cast<std::int32_t>(image().head().order);
   }
-  /// The number of words, with <s>, </s> and <unk>.
+  /// The number of words, with `<s>`, `</s>` and `<unk>`.
   template <class = void>
   std::int32_t size() const {
     return static_cast<std::int32_t>(image().head().words);
@@ -95,15 +95,15 @@ class NGramTable {
   }
 
   template <class = void>
-  Word begin() const {  ///< <s>
+  Word begin() const {  ///< `<s>`
     return static_cast<Word>(image().head().begin);
   }
   template <class = void>
-  Word end() const {  ///< </s>
+  Word end() const {  ///< `</s>`
     return static_cast<Word>(image().head().end);
   }
   template <class = void>
-  Word unknown() const {  ///< <unk>
+  Word unknown() const {  ///< `<unk>`
     return static_cast<Word>(image().head().unknown);
   }
   /// The spelling of a word; valid as long as any copy lives.
@@ -125,20 +125,20 @@ class NGramTable {
     if (first == image().head().words || image().spelling(image().sorted(first)) != spelling) return std::nullopt;
     return static_cast<Word>(image().sorted(first));
   }
-  /// The same, or <unk>.
+  /// The same, or `<unk>`.
   template <class = void>
   Word word(std::string_view spelling) const {
     return find(spelling).value_or(unknown());
   }
 
-  /// The state after <s>.
+  /// The state after `<s>`.
   template <class = void>
   NGramState start() const {
     NGramState state;
     advance(state, begin());
     return state;
   }
-  /// log p(word | state); then the state is that after the word. A word that the table has not counts as <unk>. O(order) searches.
+  /// log p(word | state); then the state is that after the word. A word that the table has not counts as `<unk>`. O(order) searches.
   template <class = void>
   float advance(NGramState& state, Word word) const {
     auto const& image = this->image();
@@ -161,7 +161,7 @@ class NGramTable {
       return back_off + image.unigram(w);
     });
   }
-  /// log p of a sentence without <s> and </s>: of its words and its end.
+  /// log p of a sentence without `<s>` and `</s>`: of its words and its end.
   template <class = void>
   double log_prob(std::span<Word const> words) const {
     auto state = start();

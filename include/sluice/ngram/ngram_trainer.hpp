@@ -34,12 +34,12 @@ struct NGramTraining {
 /// Trains an NGramTable by interpolated modified Kneser-Ney smoothing (Chen and Goodman 1998, section 3), in memory, without
 /// pruning. The numbers are those of KenLM's lmplz (Heafield et al. 2013): an n-gram that is not the longest counts as often as
 /// there are different words before it, or, at the beginning of a sentence, as often as it occurs; unigrams are interpolated with the
-/// uniform distribution over all words but <s>; a word that was not seen, <unk> among them, has its share of that alone.
+/// uniform distribution over all words but `<s>`; a word that was not seen, `<unk>` among them, has its share of that alone.
 ///
 /// Memory: 4 bytes per word of the text, and what one sort of its n-grams takes, 4 more; then the n-grams, about 4 n + 24 bytes each.
 class NGramTrainer {
  public:
-  /// \param words  they are the first, in this order (a tokeniser's pieces: then word = token). <unk>, <s> and </s> follow if they are
+  /// \param words  they are the first, in this order (a tokeniser's pieces: then word = token). `<unk>`, `<s>` and `</s>` follow if they are
   ///     not among them, then what add() brings
   /// \throws std::invalid_argument  for an order that is not 1 to 16, or a word that is there twice
   template <class = void>
@@ -53,7 +53,7 @@ class NGramTrainer {
   }
 
   /// Adds a sentence, words with white space between them. An empty one counts too.
-  /// \throws std::invalid_argument  if it contains <s> or </s>, or the text has 2^32 - 1 words
+  /// \throws std::invalid_argument  if it contains `<s>` or `</s>`, or the text has 2^32 - 1 words
   template <class = void>
   void add(std::string_view sentence) {
     std::vector<std::string_view> words;

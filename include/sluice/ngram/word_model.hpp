@@ -30,9 +30,9 @@ namespace sluice::inline v0 {
 /// while it grows (look-ahead, smearing: the log-probability, as a unigram, of the most frequent word that begins so), and corrected
 /// then. So the score of a finished output is that of its words, however it is cut into tokens:
 ///
-/// > log p(first word | <s>) + ... + log p(</s> | last words)
+/// > log p(first word | `<s>`) + ... + log p(`</s>` | last words)
 ///
-/// A word that the table has not counts as <unk>, plus `unknown`. A token without bytes changes nothing. Lines are no distributions:
+/// A word that the table has not counts as `<unk>`, plus `unknown`. A token without bytes changes nothing. Lines are no distributions:
 /// a value may be above 0 where a word turns out likelier than charged, so ExactSearch and BestFirstBeam do not suit.
 ///
 /// A slot holds 8 bytes for each token. A line costs a search of the table, and a walk through a trie of spellings for each token that

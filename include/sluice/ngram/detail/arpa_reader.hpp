@@ -59,7 +59,7 @@ class ArpaReader {
  public:
   explicit ArpaReader(std::istream& stream) : stream_(stream) {}
 
-  /// \param unknown  log10 p of <unk>, if the file has none
+  /// \param unknown  log10 p of `<unk>`, if the file has none
   template <class = void>
   void read(std::optional<double> unknown) {
     header();

@@ -21,7 +21,7 @@ class WordTrie {
  public:
   static constexpr std::uint32_t none = 0xFFFFFFFFu;
 
-  /// Without <s>, </s> and <unk>.
+  /// Without `<s>`, `</s>` and `<unk>`.
   template <class = void>
   explicit WordTrie(NGramTable const& table) {
     std::vector<Word> words;
