@@ -105,13 +105,15 @@ class Backend {
   /// \throws BadField  for invalid values
   virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
-  /// \param express  for a small request, which is not to wait for the steps of large ones: to a decoder of its own, if there is one
+  /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;
   virtual void cancel(Ticket ticket) = 0;
   /// Of all decoders.
   virtual sluice::Statistics statistics() const = 0;
   /// Sentences that are decoded together, without small requests.
   virtual std::size_t size() const = 0;
+  /// Rows of one client that the decoder for small requests has at a time; 0: there is no such decoder.
+  virtual std::size_t express_rows() const { return 0; }
 };
 
 }  // namespace serve

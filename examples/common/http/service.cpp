@@ -26,9 +26,6 @@ namespace serve {
 
 namespace {
 
-/// Rows of one client's small requests that the decoder for them has at a time: its steps take little longer than those of one row.
-constexpr std::size_t express_rows = 24;
-
 void answer_health(House const& house, httplib::Response& response) {
   auto const closing = house.admission.closed();
   send(response, closing ? 503 : 200,
@@ -175,7 +172,7 @@ int run_service(std::string const& program, Backend& backend, ServiceOptions con
   FairQueue preparing({.pieces = processors + 1, .share = processors});
   FairQueue decoding({.pieces = backend.size(),
                       .share = options.share > 0 ? options.share : std::max<std::size_t>(1, backend.size() / 2),
-                      .express = express_rows});
+                      .express = backend.express_rows()});
   MemoryPool memory(options.memory);
   Metrics metrics;
   House const house{backend, admission, preparing, decoding, memory, metrics, bounds};
