@@ -26,6 +26,13 @@ struct Choice {
   std::vector<Candidate> alternatives{};  ///< the best tokens, best first; may include the chosen one
 };
 
+/// Frames of a source: from `begin` up to, and not including, `end`.
+struct FrameRange {
+  std::int32_t begin = 0, end = 0;
+
+  friend constexpr bool operator==(FrameRange, FrameRange) = default;
+};
+
 /// One output sequence.
 struct Hypothesis {
   std::vector<Token> tokens{};     ///< forced prefix and generated tokens, final eos included; the prompt is not
@@ -43,6 +50,8 @@ struct Hypothesis {
   std::vector<std::vector<float>> attached{};
   /// [tokens.size()] if Request::confidence asks, else empty
   std::vector<Choice> choices{};
+  /// [tokens.size()]: of searches over frames (CTC, transducers): the frames of each token on the hypothesis' best alignment; else empty
+  std::vector<FrameRange> frames{};
 };
 
 /// Why a request has no (or no complete) result.
