@@ -57,6 +57,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/loop.hpp
   include/sluice/decode/loop/loop_handle.hpp
   include/sluice/decode/loop/loop_state.hpp
+  include/sluice/decode/loop/own_edits.hpp
   include/sluice/decode/loop/planning.hpp
   include/sluice/decode/loop/preemption.hpp
   include/sluice/decode/loop/prefill.hpp
@@ -274,6 +275,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/detail/byte_matcher.hpp
   include/sluice/search/rule/detail/followed.hpp
   include/sluice/search/rule/detail/known_ends.hpp
+  include/sluice/search/rule/detail/name_shared.hpp
   include/sluice/search/rule/detail/recent_tokens.hpp
   include/sluice/search/rule/detail/restricted_guesses.hpp
   include/sluice/search/rule/detail/shifted_lines.hpp

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -32,6 +33,29 @@ struct Edit {
 struct SortedEdits {
   std::int32_t count = 0, second = 0;
   float most = 0;
+};
+
+/// Additions that many lines share: to the log-probability of each of these tokens, after the softmax. They change before the edits of a
+/// query, and not at all a token that its edits name.
+struct SharedEdits {
+  static constexpr std::size_t padding = 1024;
+
+  std::vector<Edit> edits;   ///< of ascending tokens; each has penalty 1, and adds a finite number of at most 1e30
+  std::vector<float> dense;  ///< the same by token, 0 for others; its size is a multiple of `padding`
+
+  SharedEdits() = default;
+  /// \param sorted  as `edits`
+  template <class = void>
+  explicit SharedEdits(std::vector<Edit> sorted) : edits(std::move(sorted)) {
+    if (edits.empty()) return;
+    dense.resize((static_cast<std::size_t>(edits.back().token) / padding + 1) * padding);
+    for (auto const& one : edits) dense[static_cast<std::size_t>(one.token)] = one.add;
+  }
+  /// What is added to a token.
+  float operator[](Token token) const {
+    auto const place = static_cast<std::size_t>(token);
+    return place < dense.size() ? dense[place] : 0;
+  }
 };
 
 /// When edits and `only` are applied.
@@ -111,6 +135,9 @@ struct Query {
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
   SortedEdits sorted{};             ///< of edits; {}: nothing is promised
+  SharedEdits const* shared =
+      nullptr;  ///< acts after the softmax. Only an expander with `static constexpr bool takes_shared_edits =
+                ///< true` sees it, and only in a query that is plain(): else it stands in `edits`
   Stage stage = Stage::before_softmax;
   TokenSet const* only = nullptr;       ///< all other tokens are forbidden
   TokenSet const* shortlist = nullptr;  ///< so are tokens not in this, always before the softmax
@@ -127,6 +154,12 @@ struct Query {
 
   /// Whether more than the `best` tokens may be listed, which takes a second pass over the line.
   bool selects() const { return mass > 0 || within > 0 || typical > 0 || deviations > 0 || at_least > 0; }
+  /// Whether nothing but the best and probes are asked for, after edits that are few, of log-probabilities.
+  bool plain() const {
+    constexpr std::size_t few = 256;
+    return stage == Stage::after_softmax && only == nullptr && noise == 0 && !selects() && !entropy &&
+           probes.size() + edits.size() <= few;
+  }
   /// Whether it asks for a list.
   bool lists() const { return best > 0 || selects(); }
 };

@@ -165,6 +165,9 @@ class TraceFile {
     auto any = false;
     auto const add = [&](Token token) {
       auto sum = query.shift;
+      auto const named = [&](Edit const& edit) { return edit.token == token; };
+      if (query.shared != nullptr && std::none_of(query.edits.begin(), query.edits.end(), named))
+        sum += (*query.shared)[token];
       for (auto const& edit : query.edits)
         if (edit.token == token && edit.add > -std::numeric_limits<float>::infinity()) sum += edit.add;
       if (sum == 0) return;

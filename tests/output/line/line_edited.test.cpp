@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorted edits against the same edits without the promise, which change a copy of the line. Mutants that these tests
-// notice: a rise of 0, late edits that are not applied in gather(), equal scores told apart by their place in a list.
+// Sorted edits against the same edits without the promise, which change a copy of the line, and shared edits against the same ones in
+// each query. Mutants that these tests notice: a rise of 0, late edits that are not applied in gather(), equal scores told apart
+// by their place in a list; an own edit that is added to what is shared, a tail of the line that is not raised, a probe that is not.
 #include <sluice/core/query.hpp>
+#include <sluice/decode/loop/own_edits.hpp>
 #include <sluice/output/detail/line/line_edited.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/projection/dense_projection.hpp>
 
 #include <support/catch.hpp>
 
@@ -33,7 +36,7 @@ struct Case {
     std::mt19937_64 random(seed);
     auto const below = [&](std::uint64_t n) { return random() % n; };
     auto const coarse = below(2) == 0;
-    line.resize(1 + below(4000));
+    line.resize(1 + below(6000));
     for (auto& x : line) {
       auto const part = static_cast<float>(below(1u << 20)) / (1u << 20);
       x = coarse ? static_cast<float>(below(12)) : below(20) == 0 ? lowest : -1.2f * std::log(part + 1e-4f);
@@ -59,6 +62,13 @@ struct Case {
   }
 };
 
+std::vector<double> numbers(Line const& line) {
+  std::vector<double> all{line.valid ? 1.0 : 0.0, line.impossible ? 1.0 : 0.0, static_cast<double>(line.log_sum_exp)};
+  for (auto const& one : line.best) all.push_back(one.token), all.push_back(static_cast<double>(one.log_prob));
+  for (auto const x : line.probes) all.push_back(static_cast<double>(x));
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "[line]") {
@@ -73,13 +83,7 @@ TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "
     INFO("seed " << seed << ", V = " << c.line.size() << ", best " << c.query.best << ", " << c.edits.size()
                  << " edits, sorted " << c.query.sorted.count << " and " << c.query.sorted.second);
     auto const answer = [&](Query const& query) {
-      auto const told = expander.expand(scores(c.line.data(), 1, std::ssize(c.line)), {&query, 1}, {});
-      auto const line = told[0];
-      std::vector<double> all{line.valid ? 1.0 : 0.0, line.impossible ? 1.0 : 0.0,
-                              static_cast<double>(line.log_sum_exp)};
-      for (auto const& one : line.best) all.push_back(one.token), all.push_back(static_cast<double>(one.log_prob));
-      for (auto const x : line.probes) all.push_back(static_cast<double>(x));
-      return all;
+      return numbers(expander.expand(scores(c.line.data(), 1, std::ssize(c.line)), {&query, 1}, {})[0]);
     };
     REQUIRE(answer(c.query) == answer(plain));
     if (!detail::LineEdited::suffices(c.query)) continue;
@@ -88,4 +92,34 @@ TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "
   }
   CHECK(asked > 3000);
   CHECK(found > asked / 2);
+}
+
+TEST_CASE("shared edits give the list that they give as a query's own, bit for bit", "[line]") {
+  LogSoftmaxTopK expander;
+  detail::OwnEdits copied;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    Case c(seed);
+    auto const count = static_cast<std::size_t>(c.query.sorted.count);
+    auto const all = std::span<Edit const>(c.edits);
+    SharedEdits const shared({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)});
+    auto& query = c.query;
+    query.edits = all.subspan(count), query.sorted.count = 0, query.shared = &shared;
+    if (seed % 4 == 0) query.sorted = {};
+    REQUIRE(query.plain());
+    auto const plain = copied.of({&query, 1}, false);
+    REQUIRE(plain[0].shared == nullptr);
+    REQUIRE(copied.of({&query, 1}, true).data() == &query);
+    INFO("seed " << seed << ", V = " << c.line.size() << ", best " << query.best << ", " << count << " shared edits of "
+                 << c.edits.size());
+    auto const line = scores(c.line.data(), 1, std::ssize(c.line));
+    auto const expected = numbers(expander.expand(line, plain, {})[0]);
+    REQUIRE(numbers(expander.expand(line, {&query, 1}, {})[0]) == expected);
+
+    // A projection from one number, 1, has these scores.
+    DenseProjection projection({c.line.data(), std::ssize(c.line), 1, 1});
+    float const one = 1;
+    auto const hidden = sluice::hidden(&one, 1, 1);
+    if (std::find(c.line.begin(), c.line.end(), lowest) != c.line.end()) continue;  // a product has no infinity
+    REQUIRE(numbers(projection.expand(hidden, {&query, 1}, {})[0]) == expected);
+  }
 }

@@ -4,6 +4,7 @@
 // of lines that a stop ends) or at the maximum length, edits of the suffixes in place of the deeper state's, no edits of
 // probes, a phrase paid twice under `once`. They do not notice a bound for ExactSearch of half the height: it is loose.
 #include <sluice/model/with_lookup.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
@@ -13,6 +14,7 @@
 #include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 
@@ -26,8 +28,11 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -414,6 +419,49 @@ TEST_CASE("greedy decoding and sampling under a bias, before and after the softm
     check(decoded(table, Biased<Greedy>({.length = {.max = 8}}, bias), 4), true, false);
     check(decoded(table, Biased<Greedy>({.length = {.max = 8}, .stage = Stage::before_softmax}, bias), 4), true, true);
     check(decoded(table, Biased<Sample>({.length = {.max = 8}}, bias), 4), false, true);
+  }
+}
+
+namespace {
+
+/// Takes no shared edits: each query has its own.
+struct WithoutShared {
+  Expansion expand(Scores<float> const& scores, std::span<Query const> queries, std::span<Group const> groups) {
+    for (auto const& query : queries) CHECK(query.shared == nullptr);
+    return plain.expand(scores, queries, groups);
+  }
+  LogSoftmaxTopK plain;
+};
+
+}  // namespace
+
+TEST_CASE("shared edits change nothing, under other rules and other biases too", "[bias]") {
+  Table const table{.size = 40, .scale = 3};
+  for (std::uint64_t seed = 400; seed < 440; ++seed) {
+    Bias const bias(ContextGraph(draw(seed, 12).phrases)), other(ContextGraph(draw(seed + 1, 12).phrases));
+    auto beam = wide(4);
+    beam.length.min = 2, beam.length.max = 9;
+    auto const same = [&](auto const& search) {
+      auto const told = [&](auto expander) {
+        TableModel<everything> model(table);
+        std::vector<Request<std::uint64_t, std::remove_cvref_t<decltype(search)>>> requests(2);
+        requests[1].source = 1;
+        std::vector<std::pair<std::vector<Token>, std::vector<float>>> all;
+        for (auto const& result : decode(model, requests, search, Batched{}, expander)) {
+          REQUIRE(result.hypotheses.size() == 4);
+          for (auto const& h : result.hypotheses) all.emplace_back(h.tokens, h.log_probs);
+        }
+        return all;
+      };
+      CHECK(told(LogSoftmaxTopK()) == told(WithoutShared()));
+    };
+    Penalties const penalties{.repetition = 1.5f, .frequency = 0.25f};
+    Biased<BeamSearch> const biased(beam, bias);
+    same(biased);
+    same(Ruled(biased, penalties));
+    same(Ruled(Ruled(beam, penalties), Rules(Forbidden(std::vector<Phrase>{{6}, {3, 4}}), bias)));
+    same(Ruled(biased, other));
+    same(Ruled(beam, Rules(bias, other)));
   }
 }
 

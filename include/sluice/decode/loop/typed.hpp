@@ -12,6 +12,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/trace.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/loop/own_edits.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -102,7 +103,7 @@ struct ModelSideOf final : AnyModelSide {
     stopwatch.book(seconds.model);
     check_answer(answer, step.queries.size(), vocabulary.size);
     if (extra != nullptr) extra->receive(expander.expand(answer, extra->queries, extra->groups));
-    auto const expansion = expander.expand(answer, step.queries, step.groups);
+    auto const expansion = expander.expand(answer, own_edits.of(step.queries, takes_shared_edits<E>()), step.groups);
     stopwatch.book(seconds.output);
     return expansion;
   }
@@ -130,6 +131,7 @@ struct ModelSideOf final : AnyModelSide {
 
   M& model;
   E expander;
+  OwnEdits own_edits;
   std::vector<Source const*> given;
 };
 

@@ -38,6 +38,8 @@ inline namespace compiled {
 // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): its assignment takes a copy
 class LogSoftmaxTopK {
  public:
+  static constexpr bool takes_shared_edits = true;
+
   LogSoftmaxTopK() : LogSoftmaxTopK(std::span<float const>{}) {}
   explicit LogSoftmaxTopK(std::span<float const> bias)
       : bias_(bias.begin(), bias.end()), expander_(detail::make_log_softmax_top_k(bias)) {}

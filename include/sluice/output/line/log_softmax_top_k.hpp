@@ -39,6 +39,8 @@ inline namespace SLUICE_ISA {
 /// line and its longest lists.
 class LogSoftmaxTopK {
  public:
+  static constexpr bool takes_shared_edits = true;
+
   LogSoftmaxTopK() = default;
   /// \param bias  added to every line, [V], copied; empty: none
   explicit LogSoftmaxTopK(std::span<float const> bias) : bias_(bias.begin(), bias.end()) {}

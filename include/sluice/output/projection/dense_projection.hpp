@@ -33,6 +33,8 @@ inline namespace SLUICE_ISA {
 /// A line's answer depends only on that line, bit for bit, and equals that of LogSoftmaxTopK for logits().
 class DenseProjection {
  public:
+  static constexpr bool takes_shared_edits = true;
+
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size
   explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},

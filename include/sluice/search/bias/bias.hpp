@@ -34,7 +34,8 @@ namespace sluice::inline v0 {
 /// which is taken back token by token; log-probabilities of tokens then hold that, and are rounded like it.
 /// BestFirstBeam does not compile with it, and EarlyStopping::Rule::exact is refused unless there are no phrases.
 ///
-/// Costs one edit for every token that continues or begins a phrase, never more. Copies are cheap.
+/// Costs one edit for every token that continues a phrase, and one addition of a vector for those that begin one (an edit for each of
+/// them where an expander does not take Query::shared). Copies are cheap.
 class Bias {
  public:
   /// What an output ends in, and with ContextOptions::once the phrases that it has been paid.
@@ -82,7 +83,12 @@ class Bias {
     auto const back = place.first ? 0.0f : -lent(state) - before;
     if (place.over) return {.all = back};
     SortedEdits sorted;
-    if (state.paid == nullptr && !graph_->options().once) {
+    SharedEdits const* shared = nullptr;
+    auto const fixed = state.paid == nullptr && !graph_->options().once;
+    if (fixed && place.shares) {
+      shared = &graph_->shared_edits(place.last);
+      graph_->edit_further(state.place, edits, place.last);
+    } else if (fixed) {
       sorted = graph_->edit(state.place, edits, place.last);
     } else {
       sorted = graph_->edit(state.place, edits, [&](ContextGraph::State arrived) {
@@ -93,7 +99,7 @@ class Bias {
     }
     if (after != 0)
       for (auto const eos : place.vocabulary.eos) edits.push_back({eos, -after});
-    return {back + after, sorted};
+    return {back + after, sorted, shared};
   }
   /// What an output has been given for the beginning that it ends in.
   float lent(State const& state) const {

@@ -57,8 +57,10 @@ class ContextGraph {
     auto const list = [&](std::vector<Edit>& edits, float& most, State node, float gain) {
       if (gain != 0) edits.push_back({token_[at(node)], gain}), most = (std::max)(most, gain);
     };
+    std::vector<Edit> begin, last;
     for (auto node = first_[root]; node < first_[root + 1]; ++node)
-      list(begin_, begin_most_, node, paid(node) + credit(node)), list(last_, last_most_, node, paid(node));
+      list(begin, begin_most_, node, paid(node) + credit(node)), list(last, last_most_, node, paid(node));
+    begin_ = SharedEdits(std::move(begin)), last_ = SharedEdits(std::move(last));
   }
 
   ContextOptions const& options() const { return options_; }
@@ -79,10 +81,16 @@ class ContextGraph {
   /// every token adds. `last`: the output ends after it, so that nothing is lent. Those that begin phrases come first,
   /// then the others, both by token. O(c log r + r) for c tokens that continue one and r that begin one.
   SortedEdits edit(State state, std::vector<Edit>& edits, bool last = false) const {
-    auto const& roots = last ? last_ : begin_;
+    auto const& roots = shared_edits(last).edits;
     edits.insert(edits.end(), roots.begin(), roots.end());
     return go_on(state, edits, roots.size(), last ? last_most_ : begin_most_,
                  [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
+  }
+  /// The edits of tokens that begin a phrase.
+  SharedEdits const& shared_edits(bool last = false) const { return last ? last_ : begin_; }
+  /// The same as edit() but for shared_edits(), some of which those appended replace.
+  void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
+    go_on(state, edits, 0, 0, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
   }
   /// The same with another gain: gain(state that a token arrives at).
   template <class Gain>
@@ -234,7 +242,7 @@ class ContextGraph {
   std::vector<std::int32_t> owner_;  // this, the last and the next two: of ContextOptions::once
   std::vector<std::size_t> done_;    // [state]: the first in completed_ of the spellings that end there
   std::vector<Completed> completed_;
-  std::vector<Edit> begin_, last_;                   // by token
+  SharedEdits begin_, last_;
   std::vector<Used> used_;                           // by token
   float most_ = 0, begin_most_ = 0, last_most_ = 0;  // of any token, and of begin_ and last_
 };

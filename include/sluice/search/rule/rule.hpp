@@ -42,12 +42,16 @@ struct BiasPlace {
   bool over;          ///< the output is over, and the search is about to be told
   bool
       falling;  ///< the search proves its result by log-probabilities that only fall: only those of the first token may rise
+  bool shares = false;  ///< BiasSum::shared may be used
 };
 
 /// What a rule adds to a line beside its edits.
 struct BiasSum {
   float all = 0;  ///< is added to the log-probability of every token; not before a softmax, which it would not change
   SortedEdits sorted{};  ///< of the edits appended; only if none were there before
+  /// Beside the edits appended, which are then of other tokens or in place of what it adds; only if BiasPlace::shares. It must live until
+  /// the step is over.
+  SharedEdits const* shared = nullptr;
 };
 
 // clang-format off
@@ -151,13 +155,17 @@ struct Rules {
   }
   BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const
       requires(BiasingRule<Rs> || ...) {
+    constexpr auto biasing = (int{BiasingRule<Rs>} + ...);
     BiasSum sum;
     auto const ask = [&](auto const& rule, auto const& its_state) {
       if constexpr (BiasingRule<std::remove_cvref_t<decltype(rule)>>) {
         auto const first = edits.empty();
-        auto const its = rule.bias(its_state, place, edits);
+        auto its_place = place;
+        its_place.shares = place.shares && biasing == 1;  // edits of two rules are added up
+        auto const its = rule.bias(its_state, its_place, edits);
         sum.all += its.all;
         if (first) sum.sorted = its.sorted;
+        if (its.shared != nullptr) sum.shared = its.shared;
       }
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) { (ask(std::get<I>(rules), std::get<I>(state)), ...); }

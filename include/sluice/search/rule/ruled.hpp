@@ -9,6 +9,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/search/rule/detail/followed.hpp>
 #include <sluice/search/rule/detail/known_ends.hpp>
+#include <sluice/search/rule/detail/name_shared.hpp>
 #include <sluice/search/rule/detail/restricted_guesses.hpp>
 #include <sluice/search/rule/detail/shifted_lines.hpp>
 #include <sluice/search/rule/detail/wrapping.hpp>
@@ -246,14 +247,24 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     edits.clear();
     auto const outputs = followed.output().size();
     auto const left = s.most == Limits::unlimited ? s.most : s.most - static_cast<std::int32_t>(outputs);
-    BiasPlace const place{*s.vocabulary,  left, !takes_prefix && outputs <= s.prefix, left <= (s.unasked ? 2 : 1), over,
-                          assumes_falling};
+    BiasPlace const place{*s.vocabulary,
+                          left,
+                          !takes_prefix && outputs <= s.prefix,
+                          left <= (s.unasked ? 2 : 1),
+                          over,
+                          assumes_falling,
+                          query.shared == nullptr && query.plain()};
     auto const sum = rule.bias(followed.state(), place, edits);
     auto const shifts = query.stage == Stage::after_softmax ? sum.all : 0;
     s.shifts.add(shifts), query.base += static_cast<double>(shifts), query.shift += shifts;
-    if (over || edits.empty()) return;
-    edits.insert(edits.end(), query.edits.begin(), query.edits.end());
-    query.edits = edits, query.sorted = sum.sorted;
+    if (over) return;
+    if (sum.shared != nullptr) {
+      query.shared = sum.shared;
+      detail::name_shared_of_query(*sum.shared, query.edits, edits);
+    }
+    if (edits.empty()) return;
+    prepend(query, edits, sum.shared == nullptr ? query.shared : nullptr);
+    query.sorted = sum.sorted;
   }
   void edit(State const& s, Followed const& followed, Query& query, std::vector<Edit>& edits) const {
     if (!detail::KnownEnds::lists(query)) return;
@@ -266,6 +277,11 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
       std::erase_if(edits, [&](Edit const& e) {
         return std::find(query.probes.begin(), query.probes.end(), e.token) != query.probes.end();
       });
+    prepend(query, edits, query.shared);
+  }
+  /// Puts a rule's edits in front of the query's, which already regard its shared ones.
+  static void prepend(Query& query, std::vector<Edit>& edits, SharedEdits const* shared) {
+    if (shared != nullptr) detail::name_shared_of_rule(*shared, query.edits, edits);
     edits.insert(edits.end(), query.edits.begin(), query.edits.end());
     query.edits = edits, query.sorted = {};
   }

@@ -10,6 +10,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
+#include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/line/line_lists.hpp>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ class LinePass {
   /// Whether one pass suffices.
   template <class = void>
   static bool suffices(Query const& query) {
-    constexpr std::size_t few = 64;  // looked for in every block
+    if (query.shared != nullptr) return true;  // Query::plain()
+    constexpr std::size_t few = 64;            // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
     return query.noise == 0 && !query.selects() && !query.entropy && query.probes.size() + query.edits.size() <= few &&
            !(after && query.only != nullptr);
@@ -51,12 +53,18 @@ class LinePass {
   template <class = void>
   void begin(Query const& query, Kind kind) {
     query_ = &query;
-    // Edits may move that many tokens out of the list.
     after_ = query.stage == Stage::after_softmax ? query.edits : std::span<Edit const>{};
     normalise_ = query.normalise && (kind == Kind::logits || changes(query));
-    scan_.begin(query.best > 0 ? static_cast<std::size_t>(query.best) + after_.size() : 0, normalise_);
+    auto const best = query.best > 0 ? static_cast<std::size_t>(query.best) : 0;
+    // Edits may move that many tokens out of the list.
+    scan_.begin(best > 0 && query.shared == nullptr ? best + after_.size() : 0, normalise_);
     probes_.assign(query.probes.size(), LineScan::lowest);
     edited_.assign(after_.size(), LineScan::lowest);
+    if (query.shared == nullptr) return;
+    auto const beyond = std::count_if(query.edits.begin(), query.edits.end(), [&](Edit const& edit) {
+      return static_cast<std::size_t>(edit.token) >= query.shared->dense.size();
+    });
+    raised_.begin(best > 0 ? best + static_cast<std::size_t>(beyond) : 0, false);
   }
 
   /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
@@ -71,13 +79,21 @@ class LinePass {
   /// Adds the scores (changed, if needed) of tokens first .. first + count - 1; see LineScan::add.
   template <class = void>
   void add(std::size_t first, float const* scores, std::size_t count) {
-    scan_.add(first, scores, count);
-    pick_all(first, scores, count);
+    add(first, scores, count, [scores](std::size_t i) {
+      __builtin_prefetch(scores + i + LineScan::ahead);
+      return simd::load(scores + i);
+    });
   }
   /// The same for scores that are fetched into `scores` on the way.
   template <class Fetch>
   void add(std::size_t first, float const* scores, std::size_t count, Fetch const& fetch) {
-    scan_.add(first, scores, count, fetch);
+    if (query_->shared == nullptr) {
+      scan_.add(first, scores, count, fetch);
+    } else {
+      alignas(64) std::array<float, LineScan::block / LineScan::depth> maxima;
+      scan_.add(first, scores, count, fetch, maxima.data());
+      raise(first, scores, count, maxima.data());
+    }
     pick_all(first, scores, count);
   }
 
@@ -115,18 +131,46 @@ class LinePass {
                           : LineNorm{};
     entry.log_sum_exp = static_cast<float>(norm.maximum + norm.log_sum);
     auto const token = [&](Token place) { return tokens.empty() ? place : tokens[static_cast<std::size_t>(place)]; };
-    if (query_->best > 0 && after_.empty())
+    if (query_->best > 0 && after_.empty() && query_->shared == nullptr)
       for (auto const& found : scan_.best()) lists.list(token(found.place), norm.rounded(found.score));
-    if (query_->best > 0 && !after_.empty()) {
-      rank_edited(norm);
+    if (query_->best > 0 && (!after_.empty() || query_->shared != nullptr)) {
+      if (query_->shared != nullptr) rank_raised(norm);
+      else rank_edited(norm);
       for (auto const& found : ranked_) lists.list(token(found.place), norm.rounded(found.value));
     }
     entry.impossible = query_->lists() && entry.best_count == 0;
     for (std::size_t i = 0; i < probes_.size(); ++i)
-      lists.probe(norm.rounded(changed(probes_[i], query_->probes[i], after_, norm)));
+      lists.probe(norm.rounded(probed(probes_[i], query_->probes[i], norm)));
   }
 
  private:
+  /// A probe after the edits.
+  float probed(float x, Token token, LineNorm norm) const {
+    if (query_->shared != nullptr && token >= 0 && !names(after_, token)) return x + (*query_->shared)[token];
+    return changed(x, token, after_, norm);
+  }
+
+  /// Looks for the best of what Query::shared adds to. Tokens that edits name are left out: rank_edited() adds them.
+  template <class = void>
+  void raise(std::size_t first, float const* scores, std::size_t count, float const* maxima) {
+    if (query_->best <= 0) return;
+    constexpr std::size_t some = 4 * LineScan::chunk;
+    static_assert(LineScan::chunk == SharedEdits::padding);
+    auto const& dense = query_->shared->dense;
+    auto const end = (std::min)(count, dense.size() - (std::min)(dense.size(), first));
+    alignas(64) std::array<float, some> raised;
+    for (std::size_t begin = 0; begin < end; begin += some) {
+      auto const size = (std::min)(some, end - begin), at = first + begin;
+      for (std::size_t i = 0; i < size; i += simd::lanes)
+        simd::store(raised.data() + i, simd::load(scores + begin + i) + simd::load(dense.data() + at + i));
+      for (auto const& edit : after_)
+        if (auto const place = static_cast<std::size_t>(edit.token) - at; place < size)
+          raised[place] = LineScan::lowest;
+      raised_.add(at, raised.data(), size);
+    }
+    raised_.add_known(first + end, scores + end, count - end, maxima + end / LineScan::depth);
+  }
+
   /// Records the scores that probes and later edits need.
   template <class = void>
   void pick_all(std::size_t first, float const* scores, std::size_t count) {
@@ -167,10 +211,37 @@ class LinePass {
     ranked_.resize((std::min)(ranked_.size(), static_cast<std::size_t>(query_->best)));
   }
 
+  /// The same beside shared edits. Of edits that are promised to be sorted, only those are ranked that may be among the best.
+  template <class = void>
+  void rank_raised(LineNorm norm) {
+    auto const sorted = after_.first(static_cast<std::size_t>(query_->sorted.count > 0 ? 0 : query_->sorted.second));
+    auto const late = after_.subspan(sorted.size());
+    auto const is_sorted = [&](Token token) {
+      auto const less = [](Edit const& edit, Token wanted) { return edit.token < wanted; };
+      auto const place = std::lower_bound(sorted.begin(), sorted.end(), token, less);
+      return place != sorted.end() && place->token == token;
+    };
+    auto const best = static_cast<std::size_t>(query_->best);
+    ranked_.clear();
+    for (auto const& found : raised_.best())
+      if (!is_sorted(found.place) && !names(late, found.place))
+        ranked_.push_back({found.place, found.score, static_cast<double>(found.score)});
+    auto const floor = ranked_.size() < best ? LineScan::lowest : ranked_[best - 1].value;
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      auto const token = after_[i].token;
+      auto const again = i >= sorted.size();
+      if (again && (is_sorted(token) || names(after_.subspan(sorted.size(), i - sorted.size()), token))) continue;
+      auto const x = changed(again ? edited_[i] : changed(edited_[i], after_[i], norm), token, late, norm);
+      if (x > LineScan::lowest && x >= floor) ranked_.push_back({token, x, static_cast<double>(x)});
+    }
+    std::sort(ranked_.begin(), ranked_.end());
+    ranked_.resize((std::min)(ranked_.size(), best));
+  }
+
   Query const* query_ = nullptr;
   std::span<Edit const> after_{};
   bool normalise_ = true;
-  LineScan scan_;
+  LineScan scan_, raised_;
   std::vector<float> probes_, edited_;
   std::vector<Ranked> ranked_;
 };

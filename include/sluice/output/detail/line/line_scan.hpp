@@ -57,11 +57,26 @@ class LineScan {
   template <class Fetch>
   void add(std::size_t first, float const* data, std::size_t count, Fetch const& fetch) {
     alignas(64) float maxima[block / depth];
+    add(first, data, count, fetch, maxima);
+  }
+  /// The same. Also writes the maximum of each lane of each chunk: [count / depth].
+  template <class Fetch>
+  void add(std::size_t first, float const* data, std::size_t count, Fetch const& fetch, float* maxima) {
     auto top = simd::broadcast(lowest);
     for (std::size_t c = 0; c < count / chunk; ++c)
       top = (simd::max)(top, take(data + c * chunk, c * chunk, fetch, maxima + c * lanes));
     simd::store(tops_, (simd::max)(simd::load(tops_), top));
     if (k_ > 0 && (simd::max)(top) > best_.bar()) collect(first, data, {maxima, count / depth}, (simd::max)(top));
+  }
+
+  /// Adds scores whose lane maxima, [count / depth], another scan has written. Only if no sum is wanted.
+  template <class = void>
+  void add_known(std::size_t first, float const* data, std::size_t count, float const* maxima) {
+    if (k_ == 0 || count == 0) return;
+    auto top = simd::load(maxima);
+    for (std::size_t i = simd::lanes; i < count / depth; i += simd::lanes)
+      top = (simd::max)(top, simd::load(maxima + i));
+    if ((simd::max)(top) > best_.bar()) collect(first, data, {maxima, count / depth}, (simd::max)(top));
   }
 
   /// Scans the whole line at once; any alignment.
