@@ -58,6 +58,7 @@ set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^ngram/ # likewise
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
+  ^output/projection/compiled_ # needs the compiled library
   ^sluice$)
 set(brought ^output/line/line_lists$) # for writing your own expander
 list(JOIN internal "|" internal)

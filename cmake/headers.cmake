@@ -207,6 +207,7 @@ set(SLUICE_HEADERS
   include/sluice/output/packed/packed_matrix.hpp
   include/sluice/output/packed/packed_rows.hpp
   include/sluice/output/packed/precision.hpp
+  include/sluice/output/projection/compiled_projection.hpp
   include/sluice/output/projection/dense_projection.hpp
   include/sluice/output/projection/projection_pass.hpp
   include/sluice/output/shortlist/lexical_shortlist.hpp

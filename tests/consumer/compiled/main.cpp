@@ -9,6 +9,7 @@
 using Answers = std::pair<std::string, std::vector<double>>;
 Answers by_headers();
 Answers by_library();
+bool same_projection();
 
 int main() {
   auto const [expected, expected_scores] = by_headers();
@@ -22,4 +23,8 @@ int main() {
       std::cout << "score " << i << ": " << expected_scores[i] << ", the library: " << scores[i] << '\n';
       return 1;
     }
+  if (!same_projection()) {
+    std::cout << "the library's projection differs\n";
+    return 1;
+  }
 }
