@@ -82,6 +82,8 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/frames/ctc_best_path.hpp
+  include/sluice/frames/ctc_frames.hpp
   include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/behind_space.hpp
@@ -268,6 +270,12 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/exact/exact_search.hpp
+  include/sluice/search/frames/ctc_beam_search.hpp
+  include/sluice/search/frames/detail/alignments.hpp
+  include/sluice/search/frames/detail/ctc_beam.hpp
+  include/sluice/search/frames/detail/ctc_entry.hpp
+  include/sluice/search/frames/detail/prefix_tree.hpp
+  include/sluice/search/frames/detail/text_scores.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp

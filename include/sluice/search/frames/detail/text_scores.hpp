@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a rule and a language model add to the prefixes of a beam over frames.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/frames/detail/prefix_tree.hpp>
+#include <sluice/search/rule/rule.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// No rule, and no language model.
+struct NoTextScore {
+  struct State {};
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+  float score(State, Token) const { return 0; }
+  float most() const { return 0; }
+};
+
+/// What is added to the score of a prefix when a token follows, for each prefix of a beam: computed once a prefix, from what a rule
+/// says about the next token, and from what a language model says. -infinity forbids.
+template <class R, class L>
+class TextScores {
+ public:
+  static constexpr bool ruled = !std::is_same_v<R, NoTextScore>, modelled = !std::is_same_v<L, NoTextScore>;
+  static constexpr bool any = ruled || modelled;
+  static_assert(!StoppingRule<R>,
+                "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
+
+  /// \param sentence  its vocabulary has the blank as its eos
+  /// \returns the number of the empty prefix
+  template <class = void>
+  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence) {
+    vocabulary_ = sentence.vocabulary;
+    free_.clear();
+    for (auto i = texts_.size(); i-- > 0;) free_.push_back(static_cast<std::int32_t>(i));
+    auto const made = take();
+    auto& text = texts_[static_cast<std::size_t>(made)];
+    text.rule = rule.initial(sentence), text.model = model.initial(sentence);
+    tokens_.clear();
+    if constexpr (RestrictingRule<R>) rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
+    fill(rule, model, text);
+    return made;
+  }
+  /// The number of a prefix that is `token` after prefix `from`.
+  template <class = void>
+  std::int32_t make(R const& rule, L const& model, std::int32_t from, Token token, PrefixTree const& tree,
+                    PrefixTree::Node node) {
+    auto const made = take();
+    auto& text = texts_[static_cast<std::size_t>(made)];
+    auto const& parent = texts_[static_cast<std::size_t>(from)];
+    if constexpr (ruled) {
+      text.rule = rule.next(parent.rule, token);
+      tree.spell(node, tokens_);
+    }
+    if constexpr (modelled) text.model = model.next(parent.model, token);
+    fill(rule, model, text);
+    return made;
+  }
+  void drop(std::int32_t text) { free_.push_back(text); }
+
+  /// What is added if `token` follows; for the blank, if the text ends here.
+  float add(L const& model, std::int32_t number, Token token) {
+    auto& text = texts_[static_cast<std::size_t>(number)];
+    float sum = 0;
+    if constexpr (ruled) sum = text.ruled[static_cast<std::size_t>(token)];
+    if constexpr (modelled) {
+      auto& known = text.modelled[static_cast<std::size_t>(token)];
+      if (std::isnan(known)) known = model.score(text.model, token);
+      sum += known;
+    }
+    return sum;
+  }
+  /// add() is at most this for any token.
+  float most(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)].most; }
+
+ private:
+  static constexpr float never = -std::numeric_limits<float>::infinity();
+
+  struct Text {
+    typename R::State rule{};
+    typename L::State model{};
+    std::vector<float> ruled, modelled;  // [V]; modelled: NaN if not known yet
+    float most = 0;
+  };
+
+  std::int32_t take() {
+    if (free_.empty()) {
+      texts_.emplace_back();
+      return static_cast<std::int32_t>(texts_.size()) - 1;
+    }
+    auto const number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+  template <class = void>
+  void fill(R const& rule, L const& model, Text& text) {
+    auto const size = static_cast<std::size_t>(vocabulary_->size);
+    text.most = model.most();
+    if constexpr (modelled) text.modelled.assign(size, std::numeric_limits<float>::quiet_NaN());
+    if constexpr (ruled) {
+      text.ruled.assign(size, 0);
+      edits_.clear();
+      if constexpr (BiasingRule<R>) {
+        BiasPlace const place{*vocabulary_, Limits::unlimited, tokens_.empty(), false, false, false};
+        text.ruled.assign(size, rule.bias(text.rule, place, edits_).all);
+      }
+      rule.edit(text.rule, {tokens_, 0, *vocabulary_}, edits_);
+      for (auto const& edit : edits_) {
+        require(vocabulary_->contains(edit.token), "a rule's edit", edit.token, "is outside the vocabulary");
+        require(edit.penalty == 1, "a rule's edit: penalty", edit.penalty,
+                "a search over frames has no one score of a token that it could penalise: only add");
+        text.ruled[static_cast<std::size_t>(edit.token)] += edit.add;
+      }
+      if constexpr (RestrictingRule<R>) {
+        if (auto const set = rule.may_follow(text.rule, Limits::unlimited); set != nullptr)
+          for (Token token = 0; token < vocabulary_->size; ++token)
+            if (!set->contains(token)) text.ruled[static_cast<std::size_t>(token)] = never;
+      }
+      text.most += *std::max_element(text.ruled.begin(), text.ruled.end());
+    }
+  }
+
+  Vocabulary const* vocabulary_ = nullptr;
+  std::vector<Text> texts_;
+  std::vector<std::int32_t> free_;
+  std::vector<Token> tokens_;  // scratch: the prefix
+  std::vector<Edit> edits_;    // scratch
+};
+
+}  // namespace sluice::inline v0::detail
