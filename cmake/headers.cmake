@@ -151,6 +151,7 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/ngram_image.hpp
   include/sluice/ngram/detail/ngram_lists.hpp
   include/sluice/ngram/detail/slot_states.hpp
+  include/sluice/ngram/detail/word_scores.hpp
   include/sluice/ngram/detail/word_trie.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
@@ -276,6 +277,9 @@ set(SLUICE_HEADERS
   include/sluice/search/frames/detail/ctc_entry.hpp
   include/sluice/search/frames/detail/prefix_tree.hpp
   include/sluice/search/frames/detail/text_scores.hpp
+  include/sluice/search/frames/lexicon.hpp
+  include/sluice/search/frames/text_ngrams.hpp
+  include/sluice/search/frames/text_score.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp

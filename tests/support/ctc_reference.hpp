@@ -51,7 +51,7 @@ struct CtcText {
 };
 using CtcTexts = std::map<std::vector<Token>, CtcText>;
 
-/// All texts, by going through all V^frames alignments. A label below `floor` on a frame does not stand there.
+/// All texts, by going through all V^frames alignments.
 inline CtcTexts all_texts(RandomFrames const& frames, Token blank) {
   CtcTexts texts;
   std::vector<Token> labels(std::size_t(frames.count), 0);
@@ -99,15 +99,16 @@ inline std::vector<PlainCtcText> plain_ctc(RandomFrames const& frames, Token bla
   };
   std::map<std::vector<Token>, Sums> beam;
   beam[{}].blank = 1;
-  long double scale = 1;  // divided out, so that long texts do not underflow
-  double log_scale = 0;
+  double log_scale = 0;  // of what is divided out, so that long texts do not underflow
   for (std::int32_t i = 0; i < frames.count; ++i) {
     auto const line = frames.line(i);
     std::vector<Token> order;
     for (Token v = 0; v < frames.size; ++v)
       if (v != blank) order.push_back(v);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](Token a, Token b) { return line[std::size_t(a)] > line[std::size_t(b)]; });
+    std::sort(order.begin(), order.end(), [&](Token a, Token b) {
+      auto const x = line[std::size_t(a)], y = line[std::size_t(b)];
+      return x != y ? x > y : a < b;
+    });
     if (options.top_tokens > 0 && std::ssize(order) > options.top_tokens) order.resize(std::size_t(options.top_tokens));
     auto const best = *std::max_element(line.begin(), line.end());
     std::erase_if(order, [&](Token v) {
@@ -142,7 +143,7 @@ inline std::vector<PlainCtcText> plain_ctc(RandomFrames const& frames, Token bla
     for (std::size_t k = 0; k < ranked.size() && k < std::size_t(options.width); ++k)
       if (skipped || ranked[k].first <= ranked[0].first + options.threshold)
         beam[ranked[k].second] = next[ranked[k].second];
-    scale = 0;
+    long double scale = 0;
     for (auto const& [prefix, sums] : beam) scale = (std::max)(scale, sums.blank + sums.token);
     for (auto& [prefix, sums] : beam) sums.blank /= scale, sums.token /= scale;
     log_scale += double(std::log(scale));

@@ -41,7 +41,6 @@ namespace {
 
 static_assert(SettlingSearch<CtcBeamSearch<>>);
 using Sources = std::vector<MatrixView<float const>>;
-constexpr auto infinity = std::numeric_limits<double>::infinity();
 
 template <class S>
 Result decode_one(RandomFrames const& frames, S const& search, Token blank = 0) {
@@ -180,7 +179,7 @@ TEST_CASE("batches, schedules and blocks give the same bits", "[ctc]") {
   auto const alone = decode(model, sources, search, Batched{.size = 1});
   REQUIRE(alone.size() == 70);
   for (auto const block : {1, 4, 37, 64})
-    for (std::size_t const size : {1, 7, 64}) {
+    for (auto const size : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
       search.block = block;
       auto const batched = decode(model, sources, search, Batched{.size = size});
       auto const streamed =

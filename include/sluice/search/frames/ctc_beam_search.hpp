@@ -36,8 +36,8 @@ namespace sluice::inline v0 {
 /// \tparam R  a Rule that the texts keep, as Bias, Forbidden, Structure, InCatalogue, or several as Rules. It sees tokens without
 ///            blanks, and the blank as eos, where it says whether a text may end (ctc_text_vocabulary). What it adds is added once a
 ///            token, not once a frame. Not one that ends outputs, and not one that multiplies scores
-/// \tparam L  a language model, as TokenNGrams or WordNGrams: see these
-template <class R = detail::NoTextScore, class L = detail::NoTextScore>
+/// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams, or one of your own
+template <Rule R = NoRule, TextScore L = NoRule>
 struct CtcBeamSearch {
   std::int32_t width = 32;       ///< prefixes kept at every frame; >= 1
   std::int32_t n_best = 1;       ///< hypotheses returned, at most; in [1, width]
@@ -81,7 +81,7 @@ struct CtcBeamSearch {
     require(skip_blank > 0, "skip_blank", skip_blank, "must be a number > 0");
     require(blank >= -1, "blank", blank, "must be a token, or -1");
     require(block >= 1, "block", block, "must be at least 1");
-    if constexpr (Rule<R>) detail::check_rule(rule);
+    detail::check_rule(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return 1; }
@@ -141,7 +141,7 @@ struct CtcBeamSearch {
     s.beam.tree().spell(node, tokens);
   }
   template <class = void>
-  void finish(State& s, Result& result) const {
+  void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     auto const complete = s.ended && s.starved < 0;
     std::vector<std::pair<double, std::size_t>> order;

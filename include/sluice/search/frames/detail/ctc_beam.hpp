@@ -30,7 +30,7 @@ namespace sluice::inline v0::detail {
 ///
 /// A frame costs O(width), and the candidates that have a chance: prefixes in order of score, tokens in order of probability, up to
 /// where the beam is full of better ones.
-template <class R, class L>
+template <Rule R, TextScore L>
 class CtcBeam {
  public:
   using Texts = TextScores<R, L>;
@@ -54,8 +54,8 @@ class CtcBeam {
   PrefixTree const& tree() const { return tree_; }
   Alignments const& alignments() const { return alignments_; }
   /// What is added if the text of an entry ends here.
-  double end(L const& model, Entry const& entry, Token blank) {
-    if constexpr (Texts::any) return static_cast<double>(texts_.add(model, entry.text, blank));
+  double end(L const& model, Entry const& entry, Token blank) const {
+    if constexpr (Texts::any) return static_cast<double>(texts_.end(model, entry.text, blank));
     else return 0;
   }
 

@@ -10,6 +10,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/frames/detail/prefix_tree.hpp>
+#include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>
@@ -23,22 +24,12 @@
 
 namespace sluice::inline v0::detail {
 
-/// No rule, and no language model.
-struct NoTextScore {
-  struct State {};
-  State initial(Sentence const&) const { return {}; }
-  State next(State, Token) const { return {}; }
-  void edit(State, Output const&, std::vector<Edit>&) const {}
-  float score(State, Token) const { return 0; }
-  float most() const { return 0; }
-};
-
 /// What is added to the score of a prefix when a token follows, for each prefix of a beam: computed once a prefix, from what a rule
 /// says about the next token, and from what a language model says. -infinity forbids.
-template <class R, class L>
+template <Rule R, TextScore L>
 class TextScores {
  public:
-  static constexpr bool ruled = !std::is_same_v<R, NoTextScore>, modelled = !std::is_same_v<L, NoTextScore>;
+  static constexpr bool ruled = !std::is_same_v<R, NoRule>, modelled = !std::is_same_v<L, NoRule>;
   static constexpr bool any = ruled || modelled;
   static_assert(!StoppingRule<R>,
                 "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
@@ -75,7 +66,7 @@ class TextScores {
   }
   void drop(std::int32_t text) { free_.push_back(text); }
 
-  /// What is added if `token` follows; for the blank, if the text ends here.
+  /// What is added if `token` follows.
   float add(L const& model, std::int32_t number, Token token) {
     auto& text = texts_[static_cast<std::size_t>(number)];
     float sum = 0;
@@ -85,6 +76,14 @@ class TextScores {
       if (std::isnan(known)) known = model.score(text.model, token);
       sum += known;
     }
+    return sum;
+  }
+  /// What is added if the text ends here.
+  /// \param blank  stands for the end in the rule
+  float end(L const& model, std::int32_t number, Token blank) const {
+    auto const& text = texts_[static_cast<std::size_t>(number)];
+    auto sum = model.end(text.model);
+    if constexpr (ruled) sum += text.ruled[static_cast<std::size_t>(blank)];
     return sum;
   }
   /// add() is at most this for any token.
@@ -112,7 +111,7 @@ class TextScores {
   template <class = void>
   void fill(R const& rule, L const& model, Text& text) {
     auto const size = static_cast<std::size_t>(vocabulary_->size);
-    text.most = model.most();
+    text.most = model.most(text.model);
     if constexpr (modelled) text.modelled.assign(size, std::numeric_limits<float>::quiet_NaN());
     if constexpr (ruled) {
       text.ruled.assign(size, 0);
