@@ -275,6 +275,7 @@ set(SLUICE_HEADERS
   include/sluice/search/frames/detail/alignments.hpp
   include/sluice/search/frames/detail/ctc_beam.hpp
   include/sluice/search/frames/detail/ctc_entry.hpp
+  include/sluice/search/frames/detail/lexicon_trie.hpp
   include/sluice/search/frames/detail/prefix_tree.hpp
   include/sluice/search/frames/detail/text_scores.hpp
   include/sluice/search/frames/lexicon.hpp

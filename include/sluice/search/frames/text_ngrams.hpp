@@ -11,6 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/ngram/detail/word_scores.hpp>
 #include <sluice/ngram/ngram_table.hpp>
+#include <sluice/search/frames/detail/lexicon_trie.hpp>
 #include <sluice/search/frames/lexicon.hpp>
 #include <sluice/search/frames/text_score.hpp>
 
@@ -122,6 +123,7 @@ class WordNGrams {
 /// log-probability, as a unigram, of the most frequent word that begins so is charged.
 class LexiconNGrams {
  public:
+  /// Where in a word a prefix ends, and the words before it.
   struct State {
     std::int32_t node = 0;  // of the lexicon
     NGramState gram{};
@@ -134,14 +136,14 @@ class LexiconNGrams {
     weights_.check();
     require(!lexicon_.trivial(), "LexiconNGrams: lexicon", "empty", "must have words");
     for (auto const& one : lexicon_.spellings()) words_.push_back(table_.word(one.word));
-    charged_.assign(static_cast<std::size_t>(lexicon_.nodes()), -std::numeric_limits<float>::infinity());
-    for (auto node = lexicon_.nodes(); node-- > 0;) {
+    charged_.assign(static_cast<std::size_t>(trie().size()), -std::numeric_limits<float>::infinity());
+    for (auto node = trie().size(); node-- > 0;) {
       auto& best = charged_[static_cast<std::size_t>(node)];
-      for (auto const i : lexicon_.words(node)) {
+      for (auto const i : trie().words(node)) {
         auto const word = words_[static_cast<std::size_t>(i)];
         best = (std::max)(best, weighted(table_.unigram(word), word));
       }
-      auto const [first, count] = lexicon_.children(node);
+      auto const [first, count] = trie().children(node);
       for (auto child = first; child < first + count; ++child)
         best = (std::max)(best, charged_[static_cast<std::size_t>(child)]);
     }
@@ -156,31 +158,32 @@ class LexiconNGrams {
     return {0, table_.start()};
   }
   State next(State state, Token token) const {
-    auto const step = lexicon_.step(state.node, token);
+    auto const step = trie().step(state.node, token);
     if (step.closes) close(state);
     state.node = step.node;
     return state;
   }
   float score(State state, Token token) const {
-    auto const step = lexicon_.step(state.node, token);
+    auto const step = trie().step(state.node, token);
     if (step.node < 0) return -std::numeric_limits<float>::infinity();
     auto const before = charged(state.node);
     return (step.closes ? close(state) : 0) + charged(step.node) - before;
   }
   float end(State state) const {
-    if (!lexicon_.may_end(state.node)) return -std::numeric_limits<float>::infinity();
+    if (!trie().may_end(state.node)) return -std::numeric_limits<float>::infinity();
     auto const before = charged(state.node);
     auto const sum = state.node == 0 ? 0 : close(state);
     return sum + static_cast<float>(weights_.weight) * table_.advance(state.gram, table_.end()) - before;
   }
   float most(State state) const {
     auto const rise = (std::max)(0.0f, weighted(0, table_.unknown()));
-    if (state.node <= 0 || !lexicon_.may_end(state.node)) return rise;
+    if (state.node <= 0 || !trie().may_end(state.node)) return rise;
     auto const before = charged(state.node);
     return rise + (std::max)(0.0f, close(state) - before);
   }
 
  private:
+  detail::LexiconTrie const& trie() const { return *lexicon_.trie(); }
   float charged(std::int32_t node) const { return charged_[static_cast<std::size_t>(node)]; }
   float weighted(float log_prob, Word word) const {
     auto const more = word == table_.unknown() ? weights_.unknown : 0;
@@ -190,7 +193,7 @@ class LexiconNGrams {
   float close(State& state) const {
     auto best = -std::numeric_limits<float>::infinity();
     auto after = state.gram;
-    for (auto const i : lexicon_.words(state.node)) {
+    for (auto const i : trie().words(state.node)) {
       auto gram = state.gram;
       auto const word = words_[static_cast<std::size_t>(i)];
       auto const its = weighted(table_.advance(gram, word), word);
