@@ -84,6 +84,7 @@ set(SLUICE_HEADERS
   include/sluice/file/clusters_file.hpp
   include/sluice/frames/ctc_best_path.hpp
   include/sluice/frames/ctc_frames.hpp
+  include/sluice/frames/with_text_model.hpp
   include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/behind_space.hpp
@@ -275,10 +276,13 @@ set(SLUICE_HEADERS
   include/sluice/search/frames/detail/alignments.hpp
   include/sluice/search/frames/detail/ctc_beam.hpp
   include/sluice/search/frames/detail/ctc_entry.hpp
+  include/sluice/search/frames/detail/frames_ahead.hpp
   include/sluice/search/frames/detail/lexicon_trie.hpp
   include/sluice/search/frames/detail/prefix_tree.hpp
+  include/sluice/search/frames/detail/text_rows.hpp
   include/sluice/search/frames/detail/text_scores.hpp
   include/sluice/search/frames/lexicon.hpp
+  include/sluice/search/frames/text_model.hpp
   include/sluice/search/frames/text_ngrams.hpp
   include/sluice/search/frames/text_score.hpp
   include/sluice/search/greedy/forced_score.hpp

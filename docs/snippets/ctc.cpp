@@ -3,11 +3,14 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/with_text_model.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/ngram/arpa.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/frames/ctc_beam_search.hpp>
 #include <sluice/search/frames/lexicon.hpp>
+#include <sluice/search/frames/text_model.hpp>
 #include <sluice/search/frames/text_ngrams.hpp>
 
 #include <iomanip>
@@ -83,5 +86,12 @@ int main() {
   // [/lexicon]
   show(sluice::decode(model, utterances, words_alone)[0]);
   show(sluice::decode(model, utterances, with_ngrams)[0]);
+  sluice::NGramModel<> language(table, {.size = 5, .bos = 0, .eos = {1}, .never = {0, 2}}, {0, 1, 2, 3, 4});
+  // [model]
+  sluice::WithTextModel both(model, language, {-1, 3, 4, -1, 2});  // its tokens for blank, a, b, c, space
+  sluice::CtcBeamSearch<sluice::NoRule, sluice::TextModel> const fused{
+      .language_model = {{.weight = 0.5, .bonus = 0.3}}};
+  show(sluice::decode(both, utterances, fused)[0]);
+  // [/model]
   return path.tokens.empty() ? 1 : 0;
 }

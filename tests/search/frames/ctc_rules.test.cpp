@@ -7,11 +7,16 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/with_text_model.hpp>
 #include <sluice/grammar/structure.hpp>
+#include <sluice/model/checked.hpp>
 #include <sluice/ngram/arpa.hpp>
+#include <sluice/ngram/ngram_model.hpp>
+#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/frames/ctc_beam_search.hpp>
 #include <sluice/search/frames/lexicon.hpp>
+#include <sluice/search/frames/text_model.hpp>
 #include <sluice/search/frames/text_ngrams.hpp>
 #include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/forbidden.hpp>
@@ -31,9 +36,11 @@
 #include <random>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 using namespace sluice;
@@ -145,6 +152,26 @@ double naive(NaiveNGrams const& grams, std::vector<std::string> const& words, do
   }
   return sum + grams.log_prob(context, "</s>") * std::numbers::ln10;
 }
+
+/// n-grams as a model, whose rows and calls are counted, and which keeps its contract.
+struct CountedNGrams {
+  using Source = std::monostate;
+  static constexpr Abilities abilities = NGramModel<>::abilities;
+  NGramModel<> plain;
+  Checked<NGramModel<>> model{plain};
+  std::uint64_t rows = 0, calls = 0;
+
+  explicit CountedNGrams(NGramTable const& table)
+      : plain(table, {.size = 5, .bos = 3, .eos = {1}, .never = {3}}, {table.word("a"), 0, table.word("b"), 0, -1},
+              -0.5) {}
+  Vocabulary vocabulary() const { return model.vocabulary(); }
+  void start(std::span<Source const* const> sources, std::span<Slot const> numbers) { model.start(sources, numbers); }
+  void release(std::span<Slot const> numbers) { model.release(numbers); }
+  auto step(std::span<Row const> planned) {
+    rows += planned.size(), ++calls;
+    return model.step(planned);
+  }
+};
 
 /// Discourages repeats by a factor, which frames have not.
 struct Factor {
@@ -314,6 +341,69 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
     return 0.6 * naive(grams, words, 0) + 0.8 * double(words.size());
   });
   check_narrow(CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = joined}, replayed(joined, vocabulary), 4);
+}
+
+TEST_CASE("any model as a language model: one row for each new prefix, those of all utterances in one call",
+          "[ctc][ngram]") {
+  auto const table = table_of(grams_of({"a", "b"}));
+  FusionWeights const weights{.weight = 0.7, .bonus = 0.4, .unknown = -0.5};
+  std::vector<RandomFrames> all;
+  for (std::uint64_t i = 0; i < 24; ++i) all.emplace_back(300 + i, 1 + static_cast<std::int32_t>(i * 13 % 60), 4, 2);
+  std::vector<MatrixView<float const>> sources;
+  for (auto const& frames : all) sources.push_back(frames.view());
+  CtcFrames<> frames(4, 0, Kind::log_probs);
+  CtcBeamSearch<NoRule, TokenNGrams> const inside{
+      .width = 6,
+      .n_best = 3,
+      .language_model = TokenNGrams(table, {-1, table.word("a"), table.word("b"), -1}, weights)};
+  auto const expected = decode(frames, sources, inside);
+  std::uint64_t rows = 0;
+  std::vector<Result> first;
+  for (auto const block : {64, 5})
+    for (auto const size : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+      CountedNGrams language(table);
+      WithTextModel model(frames, language, {0, 0, 2, 4});
+      CtcBeamSearch<NoRule, TextModel> const search{
+          .width = 6, .n_best = 3, .block = block, .language_model = {weights}};
+      Decoder decoder(model, search, Streaming{.size = size, .refill_below = 1.0});
+      for (auto const& source : sources) decoder.submit({.source = source});
+      std::vector<Result> results(sources.size());
+      Result result;
+      while (decoder.step())
+        while (decoder.poll(result)) results[result.id] = result;
+      while (decoder.poll(result)) results[result.id] = result;
+      CHECK(language.calls <= decoder.statistics().steps);
+      if (rows == 0) rows = language.rows;
+      CHECK(language.rows == rows);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        INFO(results[i].message);
+        REQUIRE(results[i].hypotheses.size() == expected[i].hypotheses.size());
+        for (std::size_t k = 0; k < expected[i].hypotheses.size(); ++k) {
+          auto const &a = results[i].hypotheses[k], &b = expected[i].hypotheses[k];
+          CHECK(a.tokens == b.tokens);
+          CHECK(a.frames == b.frames);
+          CHECK_THAT(a.log_prob, WithinAbs(b.log_prob, 1e-9));
+          CHECK_THAT(a.score, WithinAbs(b.score, 1e-4));
+          if (!first.empty()) CHECK((a.score == first[i].hypotheses[k].score));
+        }
+      }
+      if (first.empty()) first = results;
+    }
+  // A label that stands for no token is impossible, at any weight.
+  CountedNGrams language(table);
+  WithTextModel model(frames, language, {0, 0, -1, 4});
+  auto const without =
+      decode(model, sources, CtcBeamSearch<NoRule, TextModel>{.width = 6, .language_model = {{.weight = 0}}});
+  auto const forbidden = decode(frames, sources, CtcBeamSearch<ForbidTokens>{.width = 6, .rule = {{2}}});
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    REQUIRE(without[i].hypotheses.size() == 1);
+    CHECK(without[i].hypotheses[0].tokens == forbidden[i].hypotheses[0].tokens);
+    CHECK_THAT(without[i].hypotheses[0].score, WithinAbs(forbidden[i].hypotheses[0].score, 1e-9));
+  }
+  CHECK_THROWS_WITH(WithTextModel(frames, language, {0}),
+                    "sluice: WithTextModel: tokens.size() = 1: must be the number of labels, 4");
+  CHECK_THROWS_WITH(WithTextModel(frames, language, {0, 1, 2, 5}),
+                    "sluice: WithTextModel: token = 5: is outside the vocabulary of 5");
 }
 
 TEST_CASE("rules and language models that do not suit are named", "[ctc]") {

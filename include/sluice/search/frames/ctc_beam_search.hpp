@@ -8,6 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/frames/detail/ctc_beam.hpp>
+#include <sluice/search/frames/detail/frames_ahead.hpp>
 #include <sluice/search/frames/detail/text_scores.hpp>
 
 #include <algorithm>
@@ -56,13 +57,14 @@ struct CtcBeamSearch {
 
   struct State {
     detail::CtcBeam<R, L> beam;
+    detail::FramesAhead ahead;                    // with a language model in rows
     Vocabulary vocabulary;                        // as the texts see it
     std::vector<Token> fed;                       // [block]
     std::vector<std::uint8_t> never;              // [V]: the blank, and tokens that are not generated
     std::vector<Candidate> tokens;                // of a frame
     std::vector<detail::PrefixTree::Node> nodes;  // scratch
     Token blank = 0;
-    std::int32_t frames = 0, taken = 0;  // of the source; those that have been taken
+    std::int32_t frames = 0, read = 0, taken = 0;  // of the source; those that were read; those that have been taken
     std::int32_t block = 1;
     std::int32_t listed = 0;    // best tokens asked for
     std::int32_t starved = -1;  // the frame that left no prefix
@@ -84,7 +86,7 @@ struct CtcBeamSearch {
     detail::check_rule(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
-  std::int32_t slot_count() const { return 1; }
+  std::int32_t slot_count() const { return in_rows ? 1 + 2 * width : 1; }
 
   template <class = void>
   void begin(State& s, Sentence const& sentence) const {
@@ -98,8 +100,9 @@ struct CtcBeamSearch {
             "a search over frames takes no prompt");
     require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
             "a search over frames takes no forced prefix");
-    s.frames = sentence.source_length, s.taken = 0, s.starved = -1, s.ended = false;
+    s.frames = sentence.source_length, s.read = s.taken = 0, s.starved = -1, s.ended = false;
     s.block = sentence.abilities.blocks && sentence.abilities.ragged ? block : 1;
+    s.ahead.clear();
     s.fed.assign(static_cast<std::size_t>(s.block), s.blank);
     s.fed[0] = sentence.last;
     s.listed = top_tokens == 0 || top_tokens >= size ? size : top_tokens + 1;
@@ -111,26 +114,38 @@ struct CtcBeamSearch {
     std::erase(s.vocabulary.never, s.blank);
     auto text = sentence;
     text.vocabulary = &s.vocabulary;
-    s.beam.begin(rule, language_model, text);
+    s.beam.begin(rule, language_model, text, slot_count());
   }
   template <class = void>
   void plan(State& s, Plan& plan) const {
     auto const count = next(s);
-    plan.row(0, 0, s.taken, std::span<Token const>(s.fed).first(static_cast<std::size_t>(count)), count);
+    if (count > 0) plan.row(0, 0, s.read, std::span<Token const>(s.fed).first(static_cast<std::size_t>(count)), count);
     for (std::int32_t i = 0; i < count; ++i)
       plan.ask({.best = s.listed, .probes = {&s.blank, 1}, .stage = Stage::after_softmax});
+    if constexpr (in_rows) s.beam.texts().rows().plan(plan);
   }
   template <class = void>
   bool advance(State& s, Expansion const& answer) const {
     s.fed[0] = s.blank;
-    for (std::size_t i = 0; i < answer.size(); ++i) {
-      take(s, answer[i]);
-      if (s.beam.entries().empty()) return s.starved = s.taken, s.ended = true;
-      ++s.taken;
+    auto const count = static_cast<std::size_t>(next(s));
+    s.read += static_cast<std::int32_t>(count);
+    if constexpr (in_rows) {
+      s.ahead.keep(answer.window(0, count));
+      s.beam.texts().take_lines(language_model.weights, answer.window(count, answer.size() - count));
+      while (!s.ahead.empty() && !s.beam.texts().rows().waits())
+        if (take(s, s.ahead.next())) return true;
+    } else {
+      for (std::size_t i = 0; i < count; ++i)
+        if (take(s, answer[i])) return true;
     }
-    return s.ended = s.taken == s.frames;
+    return s.ended = s.taken == s.frames && !waits(s);
   }
-  Progress progress(State const& s) const { return {s.taken, 1, next(s), next(s)}; }
+  Progress progress(State const& s) const {
+    auto const count = next(s);
+    auto rows = count;
+    if constexpr (in_rows) rows += s.beam.texts().rows().size();
+    return {s.read, 1, rows, (std::max)(count, 1)};
+  }
   template <class = void>
   void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
@@ -160,18 +175,36 @@ struct CtcBeamSearch {
   }
 
  private:
-  std::int32_t next(State const& s) const { return (std::min)(s.block, s.frames - s.taken); }
+  static constexpr bool in_rows = detail::TextScores<R, L>::in_rows;
 
-  void take(State& s, Line const& line) const {
+  /// How many frames to read next.
+  std::int32_t next(State const& s) const {
+    if constexpr (in_rows)
+      if (!s.ahead.empty()) return 0;
+    return (std::min)(s.block, s.frames - s.read);
+  }
+  static bool waits(State const& s) {
+    if constexpr (in_rows) return s.beam.texts().rows().waits();
+    else return false;
+  }
+
+  /// Takes a frame. Returns whether it leaves nothing.
+  bool take(State& s, Line const& line) const {
     auto const blank_log_prob = static_cast<double>(line.probes[0]);
-    if (skip_blank <= 1 && std::exp(blank_log_prob) >= skip_blank) return s.beam.skip(blank_log_prob);
-    auto const most = top_tokens == 0 ? line.best.size() : static_cast<std::size_t>(top_tokens);
-    s.tokens.clear();
-    for (auto const& candidate : line.best) {
-      if (s.tokens.size() == most || (candidate.log_prob < token_floor && &candidate != line.best.data())) break;
-      if (s.never[static_cast<std::size_t>(candidate.token)] == 0) s.tokens.push_back(candidate);
+    if (skip_blank <= 1 && std::exp(blank_log_prob) >= skip_blank) {
+      s.beam.skip(blank_log_prob);
+    } else {
+      auto const most = top_tokens == 0 ? line.best.size() : static_cast<std::size_t>(top_tokens);
+      s.tokens.clear();
+      for (auto const& candidate : line.best) {
+        if (s.tokens.size() == most || (candidate.log_prob < token_floor && &candidate != line.best.data())) break;
+        if (s.never[static_cast<std::size_t>(candidate.token)] == 0) s.tokens.push_back(candidate);
+      }
+      s.beam.advance(rule, language_model, s.tokens, blank_log_prob, width, threshold);
     }
-    s.beam.advance(rule, language_model, s.tokens, blank_log_prob, width, threshold);
+    if (s.beam.entries().empty()) return s.starved = s.taken, s.ended = true;
+    ++s.taken;
+    return false;
   }
   static void tell(State const& s, detail::CtcEntry const& entry, double score, bool finished, Hypothesis& h) {
     h.log_prob = entry.total, h.score = score, h.finished = finished;

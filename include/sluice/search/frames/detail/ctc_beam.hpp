@@ -38,13 +38,13 @@ class CtcBeam {
   static constexpr double impossible = Entry::impossible;
 
   template <class = void>
-  void begin(R const& rule, L const& model, Sentence const& sentence) {
+  void begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count) {
     tree_.clear(), alignments_.clear();
     log_probs_.assign(static_cast<std::size_t>(sentence.vocabulary->size), impossible);
     taken_.assign(log_probs_.size(), -1);
     Entry start;
     start.in_blank = start.total = start.score = start.blank_path.log_prob = 0;
-    if constexpr (Texts::any) start.text = texts_.begin(rule, model, sentence);
+    if constexpr (Texts::any) start.text = texts_.begin(rule, model, sentence, slot_count);
     beam_.assign(1, start);
     tree_.put(PrefixTree::root, 0);
     frame_ = 0;
@@ -52,6 +52,8 @@ class CtcBeam {
 
   std::vector<Entry> const& entries() const { return beam_; }  ///< best first
   PrefixTree const& tree() const { return tree_; }
+  Texts& texts() { return texts_; }
+  Texts const& texts() const { return texts_; }
   Alignments const& alignments() const { return alignments_; }
   /// What is added if the text of an entry ends here.
   double end(L const& model, Entry const& entry, Token blank) const {

@@ -6,10 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/frames/detail/prefix_tree.hpp>
+#include <sluice/search/frames/detail/text_rows.hpp>
 #include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/rule.hpp>
 
@@ -31,13 +33,14 @@ class TextScores {
  public:
   static constexpr bool ruled = !std::is_same_v<R, NoRule>, modelled = !std::is_same_v<L, NoRule>;
   static constexpr bool any = ruled || modelled;
+  static constexpr bool in_rows = requires { L::in_rows; };  // what the model says comes with its lines
   static_assert(!StoppingRule<R>,
                 "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
 
   /// \param sentence  its vocabulary has the blank as its eos
   /// \returns the number of the empty prefix
   template <class = void>
-  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence) {
+  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count) {
     vocabulary_ = sentence.vocabulary;
     free_.clear();
     for (auto i = texts_.size(); i-- > 0;) free_.push_back(static_cast<std::int32_t>(i));
@@ -47,6 +50,10 @@ class TextScores {
     tokens_.clear();
     if constexpr (RestrictingRule<R>) rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
     fill(rule, model, text);
+    if constexpr (in_rows) {
+      rows_.begin(slot_count, vocabulary_->size);
+      text.slot = rows_.open(0, 0, sentence.last, made);
+    }
     return made;
   }
   /// The number of a prefix that is `token` after prefix `from`.
@@ -62,9 +69,33 @@ class TextScores {
     }
     if constexpr (modelled) text.model = model.next(parent.model, token);
     fill(rule, model, text);
+    if constexpr (in_rows) text.slot = rows_.open(parent.slot, tree.depth(node), token, made);
     return made;
   }
-  void drop(std::int32_t text) { free_.push_back(text); }
+  void drop(std::int32_t text) {
+    free_.push_back(text);
+    if constexpr (in_rows) rows_.drop(texts_[static_cast<std::size_t>(text)].slot);
+  }
+
+  /// The rows of new prefixes; see take_lines().
+  TextRows& rows() { return rows_; }
+  TextRows const& rows() const { return rows_; }
+  /// Takes the lines of the rows that were planned: `lines` are theirs alone.
+  template <class = void>
+  void take_lines(FusionWeights const& weights, Expansion const& lines) {
+    rows_.done([&](std::int32_t number, std::size_t i) {
+      auto& text = texts_[static_cast<std::size_t>(number)];
+      auto const line = lines[i].probes;
+      auto best = never;
+      for (std::size_t v = 0; v < line.size(); ++v) {
+        text.modelled[v] = line[v] == never
+                               ? never  // also at weight 0
+                               : static_cast<float>(weights.weight * static_cast<double>(line[v]) + weights.bonus);
+        best = (std::max)(best, text.modelled[v]);
+      }
+      text.most += best;
+    });
+  }
 
   /// What is added if `token` follows.
   float add(L const& model, std::int32_t number, Token token) {
@@ -83,6 +114,8 @@ class TextScores {
   float end(L const& model, std::int32_t number, Token blank) const {
     auto const& text = texts_[static_cast<std::size_t>(number)];
     auto sum = model.end(text.model);
+    if constexpr (in_rows)
+      sum = text.modelled[static_cast<std::size_t>(blank)] - static_cast<float>(model.weights.bonus);
     if constexpr (ruled) sum += text.ruled[static_cast<std::size_t>(blank)];
     return sum;
   }
@@ -97,6 +130,7 @@ class TextScores {
     typename L::State model{};
     std::vector<float> ruled, modelled;  // [V]; modelled: NaN if not known yet
     float most = 0;
+    Slot slot = 0;  // in_rows
   };
 
   std::int32_t take() {
@@ -139,6 +173,7 @@ class TextScores {
   Vocabulary const* vocabulary_ = nullptr;
   std::vector<Text> texts_;
   std::vector<std::int32_t> free_;
+  TextRows rows_;
   std::vector<Token> tokens_;  // scratch: the prefix
   std::vector<Edit> edits_;    // scratch
 };
