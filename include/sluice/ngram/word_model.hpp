@@ -10,7 +10,7 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/ngram/detail/slot_states.hpp>
-#include <sluice/ngram/detail/word_trie.hpp>
+#include <sluice/ngram/detail/word_scores.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 
 #include <cmath>
@@ -48,22 +48,19 @@ class WordModel {
   /// \throws std::invalid_argument  for bytes of another number of tokens, or an `unknown` that is no number
   template <class = void>
   WordModel(NGramTable table, Vocabulary vocabulary, TokenBytes bytes, double unknown = 0)
-      : table_(std::move(table)),
+      : words_(std::move(table), static_cast<float>(unknown)),
         vocabulary_(std::move(vocabulary)),
-        bytes_(std::move(bytes)),
-        unknown_(static_cast<float>(unknown)),
-        trie_(table_) {
+        bytes_(std::move(bytes)) {
     vocabulary_.check();
     require(bytes_.size() == vocabulary_.size, "WordModel: bytes.size()", bytes_.size(),
             "must be that of the vocabulary, " + std::to_string(vocabulary_.size));
     require(std::isfinite(unknown), "WordModel: unknown", unknown, "must be a number");
-    start_.gram = table_.start();
     for (Token token = 0; token < vocabulary_.size; ++token) {
       auto const text = bytes_.bytes(token);
       Beginning made;
       if (text.starts_with(' ') && text.find(' ', 1) == std::string_view::npos) {
         made.begins = true;
-        made.charged = charged(trie_.walk(0, text.substr(1)));
+        made.charged = words_.charged(words_.trie().walk(0, text.substr(1)));
       }
       beginnings_.push_back(made);
     }
@@ -72,7 +69,7 @@ class WordModel {
   Vocabulary const& vocabulary() const { return vocabulary_; }
 
   void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) {
-    states_.start(slot_numbers, start_);
+    states_.start(slot_numbers, words_.start());
   }
   void release(std::span<Slot const> slot_numbers) { states_.release(slot_numbers); }
 
@@ -89,55 +86,33 @@ class WordModel {
   }
 
  private:
-  struct State {
-    NGramState gram{};
-    std::uint32_t node = 0;  // of the word that is open; 0: none is; WordTrie::none: one that the table has not
-  };
+  using State = detail::WordScores::State;
   /// Of a token that is a space and the beginning of a word.
   struct Beginning {
     bool begins = false;
     float charged = 0;
   };
 
-  /// What has been charged for a word that is open.
-  float charged(std::uint32_t node) const {
-    if (node == 0) return 0;
-    return node == detail::WordTrie::none ? table_.unigram(table_.unknown()) + unknown_ : trie_.best(node);
-  }
-  /// Ends the word that is open; returns its log-probability.
-  float close(State& state) const {
-    if (state.node == 0) return 0;
-    auto const word = state.node == detail::WordTrie::none ? -1 : trie_.word(state.node);
-    state.node = 0;
-    return table_.advance(state.gram, word) + (word < 0 ? unknown_ : 0);
-  }
   /// The state after a token, and its score.
   std::pair<State, float> after(State state, Token token) const {
-    if (token == vocabulary_.bos) return {start_, 0.0f};
-    auto const before = charged(state.node);
-    float sum = 0;
+    if (token == vocabulary_.bos) return {words_.start(), 0.0f};
     if (vocabulary_.ends(token)) {
-      sum = close(state);
-      sum += table_.advance(state.gram, table_.end());
-      return {state, sum - before};
+      auto const sum = words_.end(state);
+      words_.close(state), words_.table().advance(state.gram, words_.table().end());
+      return {state, sum};
     }
-    for (auto text = bytes_.bytes(token); !text.empty();) {
-      auto const space = text.find(' ');
-      state.node = trie_.walk(state.node, text.substr(0, space));
-      if (space == std::string_view::npos) break;
-      sum += close(state);
-      text.remove_prefix(space + 1);
-    }
-    return {state, sum + (charged(state.node) - before)};
+    std::int32_t closed = 0;
+    auto const sum = words_.write(state, bytes_.bytes(token), closed);
+    return {state, sum};
   }
   void fill(State const& state, float* line) const {
     auto closed = state;
-    auto const end = close(closed) - charged(state.node);
+    auto const end = words_.close(closed) - words_.charged(state.node);
     for (Token token = 0; token < vocabulary_.size; ++token) {
       auto const& made = beginnings_[static_cast<std::size_t>(token)];
       if (vocabulary_.ends(token)) {
         auto gram = closed.gram;
-        line[token] = end + table_.advance(gram, table_.end());
+        line[token] = end + words_.table().advance(gram, words_.table().end());
       } else if (token == vocabulary_.bos) {
         line[token] = 0;
       } else {
@@ -146,12 +121,9 @@ class WordModel {
     }
   }
 
-  NGramTable table_;
+  detail::WordScores words_;
   Vocabulary vocabulary_;
   TokenBytes bytes_;
-  float unknown_;
-  detail::WordTrie trie_;
-  State start_;
   std::vector<Beginning> beginnings_;  // [V]
   detail::SlotStates<State> states_;
   std::vector<float> lines_;  // [lines, V]

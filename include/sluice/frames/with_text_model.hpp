@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A model of frames, and a language model beside it.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Two models in one, for a search over frames with TextModel: slots that are started are those of the frames; a fork of such a slot
+/// begins a text, with the language model's bos, and is a slot of the language model from then on. One call of each a step, with the
+/// rows of all utterances. Both must return Scores (Projected makes them of hidden vectors), and the language model must be `ragged`.
+///
+/// Lines are log-probabilities over the labels. Those of the language model have been normalised over its own vocabulary; a label that
+/// stands for none of its tokens is impossible, and the blank's place has its eos.
+template <Model F, Model L>
+class WithTextModel {
+  static_assert(sluice::abilities<F>().ragged && sluice::abilities<L>().ragged,
+                "sluice: WithTextModel: both models must be `ragged`: texts have different lengths");
+
+ public:
+  using Source = typename F::Source;
+  static constexpr Abilities abilities{.ragged = true, .blocks = sluice::abilities<F>().blocks};
+
+  /// \param frames  lives as long as this; so does `language`
+  /// \param tokens  [labels]: the language model's token for each label; -1: none. The blank's is not looked at
+  /// \param source  of every text
+  /// \throws std::invalid_argument  for tokens of another number, or outside the language model's vocabulary
+  template <class = void>
+  WithTextModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
+      : frames_(frames), language_(language), tokens_(std::move(tokens)), source_(std::move(source)) {
+    Vocabulary const labels = frames_.vocabulary(), texts = language_.vocabulary();
+    require(static_cast<std::int32_t>(tokens_.size()) == labels.size, "WithTextModel: tokens.size()", tokens_.size(),
+            "must be the number of labels, " + std::to_string(labels.size));
+    tokens_[static_cast<std::size_t>(labels.bos)] = -1;
+    for (auto const token : tokens_)
+      require(token < texts.size, "WithTextModel: token", token,
+              "is outside the vocabulary of " + std::to_string(texts.size));
+    bos_ = texts.bos, eos_ = texts.eos, blank_ = labels.bos;
+  }
+
+  Vocabulary vocabulary() const { return frames_.vocabulary(); }
+  Limits limits() const {
+    return {.slot_count = (std::min)(sluice::limits(frames_).slot_count, sluice::limits(language_).slot_count)};
+  }
+  std::int32_t source_length(Source const& source) const { return sluice::source_length(frames_, source); }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    frames_.start(sources, slot_numbers);
+    for (auto const slot : slot_numbers) put(slot, Holds::frames);
+  }
+  template <class = void>
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) {
+      if (held(slot) == Holds::frames) release(frames_, slot);
+      if (held(slot) == Holds::text) release(language_, slot);
+      put(slot, Holds::nothing);
+    }
+  }
+
+  template <class = void>
+  Scores<float> step(std::span<Row const> rows) {
+    frame_rows_.clear(), text_rows_.clear(), begun_.clear();
+    std::ptrdiff_t lines = 0;
+    for (auto const& row : rows) {
+      lines += row.lines;
+      if (row.from == row.to && held(row.from) == Holds::frames) {
+        frame_rows_.push_back(row);
+        continue;
+      }
+      auto of_text = row;
+      if (held(row.from) == Holds::frames) {
+        if (row.tokens.size() != 1 || row.length != 0)
+          require(false, "WithTextModel: length", row.length, "a text begins with one token, before any frame");
+        begun_.push_back(row.to);
+        of_text.from = row.to, of_text.tokens = {&bos_, 1};
+      } else {
+        require(row.tokens.size() == 1, "WithTextModel: tokens", row.tokens.size(), "a row of a text has one");
+        require(tokens_[static_cast<std::size_t>(row.tokens[0])] >= 0, "WithTextModel: label", row.tokens[0],
+                "stands for no token of the language model");
+      }
+      text_rows_.push_back(of_text);
+    }
+    fed_.resize(text_rows_.size());
+    for (std::size_t i = 0; i < text_rows_.size(); ++i) {
+      if (text_rows_[i].tokens.data() == &bos_) continue;
+      fed_[i] = tokens_[static_cast<std::size_t>(text_rows_[i].tokens[0])];
+      text_rows_[i].tokens = {&fed_[i], 1};
+    }
+    if (!begun_.empty()) {
+      sources_.assign(begun_.size(), &source_);
+      language_.start(std::span<typename L::Source const* const>(sources_), std::span<Slot const>(begun_));
+    }
+    for (auto const& row : text_rows_) put(row.to, Holds::text);
+
+    auto const size = tokens_.size();
+    lines_.resize(static_cast<std::size_t>(lines) * size);
+    if (!frame_rows_.empty()) fill(rows, true, frames_.step(std::span<Row const>(frame_rows_)));
+    if (!text_rows_.empty()) fill(rows, false, language_.step(std::span<Row const>(text_rows_)));
+    return scores(lines_.data(), lines, static_cast<std::ptrdiff_t>(size), Kind::log_probs);
+  }
+
+ private:
+  enum class Holds : std::uint8_t { nothing, frames, text };
+
+  Holds held(Slot slot) const {
+    auto const i = static_cast<std::size_t>(slot);
+    return i < held_.size() ? held_[i] : Holds::nothing;
+  }
+  void put(Slot slot, Holds what) {
+    auto const i = static_cast<std::size_t>(slot);
+    if (i >= held_.size()) held_.resize(i + 1, Holds::nothing);
+    held_[i] = what;
+  }
+  template <class M>
+  static void release(M& model, Slot slot) {
+    if constexpr (ReleasingModel<M>) model.release(std::span<Slot const>(&slot, 1));
+  }
+  /// Writes the lines of the rows of frames, or of texts, to their places.
+  template <class Answer>
+  void fill(std::span<Row const> rows, bool of_frames, Answer const& answer) {
+    auto const size = tokens_.size();
+    auto* to = lines_.data();
+    std::ptrdiff_t line = 0;
+    for (auto const& row : rows)
+      for (std::int32_t i = 0; i < row.lines; ++i, to += size) {
+        auto const its = row.from == row.to && held(row.to) == Holds::frames;
+        if (its != of_frames) continue;
+        auto const from = answer[line++];
+        auto const norm = answer.kind == Kind::logits ? log_sum(from) : 0.0;
+        auto const value = [&](Token token) {
+          return static_cast<float>(static_cast<double>(from[static_cast<std::size_t>(token)]) - norm);
+        };
+        if (of_frames) {
+          for (std::size_t v = 0; v < size; ++v) to[v] = value(static_cast<Token>(v));
+          continue;
+        }
+        for (std::size_t v = 0; v < size; ++v)
+          to[v] = tokens_[v] < 0 ? -std::numeric_limits<float>::infinity() : value(tokens_[v]);
+        double end = 0;
+        for (auto const eos : eos_) end += std::exp(static_cast<double>(value(eos)));
+        to[blank_] = eos_.empty() ? 0 : static_cast<float>(std::log(end));
+      }
+  }
+  template <class Line>
+  static double log_sum(Line const& line) {
+    auto best = -std::numeric_limits<double>::infinity();
+    for (auto const score : line) best = (std::max)(best, static_cast<double>(score));
+    if (!std::isfinite(best)) return 0;
+    double sum = 0;
+    for (auto const score : line) sum += std::exp(static_cast<double>(score) - best);
+    return best + std::log(sum);
+  }
+
+  F& frames_;
+  L& language_;
+  std::vector<Token> tokens_;  // [label]
+  typename L::Source source_;
+  Token bos_ = 0, blank_ = 0;
+  std::vector<Token> eos_;
+  std::vector<Holds> held_;  // [slot]
+  std::vector<Row> frame_rows_, text_rows_;
+  std::vector<Slot> begun_;
+  std::vector<typename L::Source const*> sources_;
+  std::vector<Token> fed_;    // [row of a text]
+  std::vector<float> lines_;  // [lines, V]
+};
+
+}  // namespace sluice::inline v0

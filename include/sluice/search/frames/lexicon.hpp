@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Texts of the words of a lexicon alone.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/search/frames/detail/lexicon_trie.hpp>
+#include <sluice/search/rule/rule.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// A word, and one way to spell it. A word with several has several of these.
+struct Spelling {
+  std::string word;
+  std::vector<Token> tokens;
+};
+
+/// Texts consist of the words of a lexicon, with separators between them: a Rule, for CtcBeamSearch, and any search by Ruled. A text ends
+/// after a word, or after a separator. Separators may also stand first, last, and several together.
+///
+/// Without a separator, words follow each other directly, and the first token of a word must tell that it begins one (as `_` of
+/// SentencePiece): a token that may also go on where a word may end is refused.
+///
+/// A trie, shared by all copies: 20 bytes for each of its nodes. A prefix costs a set of the vocabulary's tokens.
+class Lexicon {
+ public:
+  /// Where in a word a text ends. 0: between words; -1: it is none of words.
+  struct State {
+    std::int32_t node = 0;
+    bool over = false;  // an eos was fed
+    Vocabulary const* vocabulary = nullptr;
+  };
+
+  /// Allows everything.
+  Lexicon() = default;
+  /// \param separator  stands between words; -1: nothing does
+  /// \throws std::invalid_argument  naming the word: without tokens, with the separator in it, or, without separator, where the words
+  ///     cannot be told apart
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
+  template <class = void>
+  explicit Lexicon(std::vector<Spelling> spellings, Token separator = -1) {
+    for (auto const& one : spellings) {
+      require(!one.tokens.empty(), "lexicon: word", one.word, "has a spelling without tokens");
+      for (auto const token : one.tokens) {
+        require(token >= 0 && token != separator, "lexicon: word", one.word,
+                "is spelt with token " + std::to_string(token) + ", which is no part of a word");
+        largest_ = (std::max)(largest_, token);
+      }
+    }
+    trie_ = std::make_shared<detail::LexiconTrie const>(spellings, separator);
+    spellings_ = std::make_shared<std::vector<Spelling> const>(std::move(spellings));
+    if (separator < 0) check_starts();
+  }
+
+  bool trivial() const { return trie_ == nullptr; }
+  /// As given; there are some unless trivial().
+  std::vector<Spelling> const& spellings() const { return *spellings_; }
+
+  /// \throws std::invalid_argument  naming a word with a token that the vocabulary lacks, or never generates
+  template <class = void>
+  State initial(Sentence const& sentence) const {
+    auto const& vocabulary = *sentence.vocabulary;
+    if (trivial()) return {.vocabulary = &vocabulary};
+    auto const separator = trie_->separator();
+    require(separator < vocabulary.size, "separator", separator, outside(vocabulary));
+    require(separator < 0 || !vocabulary.ends(separator), "separator", separator, "ends a text (the blank, or eos)");
+    if (largest_ < vocabulary.size && !any_used(vocabulary.eos) && !any_used(vocabulary.never))
+      return {.vocabulary = &vocabulary};
+    for (auto const& one : spellings())
+      for (auto const token : one.tokens) {
+        auto const what = "cannot be spelt: token " + std::to_string(token) + " ";
+        require(token < vocabulary.size, "lexicon: word", one.word, what + outside(vocabulary));
+        require(!vocabulary.ends(token), "lexicon: word", one.word, what + "ends a text (the blank, or eos)");
+        require(std::find(vocabulary.never.begin(), vocabulary.never.end(), token) == vocabulary.never.end(),
+                "lexicon: word", one.word, what + "is never generated");
+      }
+    return {.vocabulary = &vocabulary};
+  }
+  template <class = void>
+  State next(State state, Token token) const {
+    if (trivial()) return state;
+    if (state.over || state.node < 0) state.node = -1;
+    else if (state.vocabulary->ends(token)) state.over = true;
+    else state.node = trie_->step(state.node, token).node;
+    return state;
+  }
+  void edit(State const&, Output const&, std::vector<Edit>&) const {}
+  template <class = void>
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
+    if (trivial()) return nullptr;
+    auto set = std::make_shared<TokenSet>(state.vocabulary->size);
+    if (state.node < 0 || state.over) return set;
+    auto const ends = trie_->may_end(state.node);
+    trie_->insert_children(state.node, *set);
+    if (ends && trie_->separator() >= 0) set->insert(trie_->separator());
+    if (ends && trie_->separator() < 0) trie_->insert_children(0, *set);
+    if (ends) set->insert(state.vocabulary->eos);
+    return set;
+  }
+  template <class = void>
+  void require_possible(State const& state, Output const& output, std::int32_t) const {
+    require(state.node >= 0 && !state.over, "prefix", std::to_string(output.prefix) + " tokens",
+            "is not a beginning of words of the lexicon");
+  }
+
+  /// The words as a trie; empty if everything is allowed.
+  std::shared_ptr<detail::LexiconTrie const> const& trie() const { return trie_; }
+
+ private:
+  static std::string outside(Vocabulary const& vocabulary) {
+    return "is outside the vocabulary of " + std::to_string(vocabulary.size);
+  }
+  template <class = void>
+  bool any_used(std::vector<Token> const& tokens) const {
+    for (std::int32_t node = 1; node < trie_->size(); ++node)
+      if (std::find(tokens.begin(), tokens.end(), trie_->token(node)) != tokens.end()) return true;
+    return false;
+  }
+  template <class = void>
+  void check_starts() const {
+    for (std::int32_t node = 1; node < trie_->size(); ++node) {
+      if (!trie_->may_end(node)) continue;
+      auto const [first, count] = trie_->children(node);
+      for (auto i = first; i < first + count; ++i)
+        require(trie_->child(0, trie_->token(i)) < 0, "lexicon: word",
+                spellings()[static_cast<std::size_t>(trie_->words(node)[0])].word,
+                "token " + std::to_string(trie_->token(i)) +
+                    " goes on from it to a longer word, and begins words: give a separator");
+    }
+  }
+
+  std::shared_ptr<std::vector<Spelling> const> spellings_;
+  std::shared_ptr<detail::LexiconTrie const> trie_;
+  Token largest_ = -1;
+};
+
+}  // namespace sluice::inline v0

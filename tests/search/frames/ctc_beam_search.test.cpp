@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// CTC against every alignment, and against a beam search over a table of prefixes.
+//
+// Mutants that were tried by hand, and the test that notices each (scripts/mutate makes others):
+//   an entry takes nothing from its parent (merging removed)     every text has the sum of its alignments
+//   `total` in place of `in_blank` for a token that repeats      the same
+//   a blank counted twice (in_blank + blank for a blank frame)   the same
+//   a child that is in the beam is added a second time           the same
+//   the last token does not go on                                the same
+//   frames end one early; add_token from the worse path          frames are those of the best alignment
+//   the root of a tree keeps its place; kept nodes not renumbered   a narrow beam is that of a table of prefixes
+//   what is added for a token is added on every frame            rules: what a rule adds is added once a token
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/decode/decode.hpp>
+#include <sluice/frames/ctc_best_path.hpp>
+#include <sluice/frames/ctc_frames.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/schedule/streaming.hpp>
+#include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/ctc_beam_search.hpp>
+#include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/rule.hpp>
+
+#include <support/allocations.hpp>
+#include <support/catch.hpp>
+#include <support/ctc_reference.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+static_assert(SettlingSearch<CtcBeamSearch<>>);
+using Sources = std::vector<MatrixView<float const>>;
+
+template <class S>
+Result decode_one(RandomFrames const& frames, S const& search, Token blank = 0) {
+  CtcFrames<> model(frames.size, blank, Kind::log_probs);
+  return decode(model, Sources{frames.view()}, search).at(0);
+}
+
+/// The texts of a result are those of a plain search, in its order.
+void check_same(Result const& result, std::vector<PlainCtcText> const& expected, std::size_t n_best) {
+  REQUIRE(result.ok());
+  REQUIRE(result.hypotheses.size() == (std::min)(expected.size(), n_best));
+  for (std::size_t i = 0; i < result.hypotheses.size(); ++i) {
+    auto const& h = result.hypotheses[i];
+    CHECK(h.tokens == expected[i].text);
+    CHECK(h.finished);
+    CHECK_THAT(h.log_prob, WithinAbs(expected[i].log_prob, 1e-7));
+    CHECK_THAT(h.score, WithinAbs(expected[i].score, 1e-5));  // rules add floats
+  }
+}
+
+void check_equal(Result const& a, Result const& b) {
+  REQUIRE(a.hypotheses.size() == b.hypotheses.size());
+  for (std::size_t i = 0; i < a.hypotheses.size(); ++i) {
+    auto const &x = a.hypotheses[i], &y = b.hypotheses[i];
+    CHECK((x.tokens == y.tokens && x.log_prob == y.log_prob && x.score == y.score && x.frames == y.frames &&
+           x.log_probs == y.log_probs));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("at full width every text has the sum of its alignments, in order, on the frames of the best", "[ctc]") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    auto const labels = 2 + static_cast<std::int32_t>(seed % 3);
+    auto const count = 1 + static_cast<std::int32_t>(seed / 3 % (labels == 4 ? 7 : 8));
+    auto const blank = static_cast<Token>(seed % 5) % labels;
+    RandomFrames const frames(seed, count, labels, seed % 2 == 0 ? 1.0f : 4.0f);
+    auto const expected = all_texts(frames, blank);
+    auto const result =
+        decode_one(frames, CtcBeamSearch<>{.width = 1 << 14, .n_best = 1 << 14, .top_tokens = 0}, blank);
+    REQUIRE(result.ok());
+    REQUIRE(result.hypotheses.size() == expected.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < result.hypotheses.size(); ++i) {
+      auto const& h = result.hypotheses[i];
+      auto const found = expected.find(h.tokens);
+      REQUIRE(found != expected.end());
+      CHECK_THAT(h.log_prob, WithinAbs(std::log(found->second.probability), 1e-9));
+      CHECK((h.finished && h.score == h.log_prob));
+      CHECK(h.frames == found->second.frames);
+      REQUIRE(h.log_probs.size() == h.tokens.size());
+      for (std::size_t t = 0; t < h.tokens.size(); ++t) {
+        auto best = -std::numeric_limits<float>::infinity();
+        for (auto frame = h.frames[t].begin; frame < h.frames[t].end; ++frame)
+          best = (std::max)(best, frames.line(frame)[std::size_t(h.tokens[t])]);
+        CHECK(h.log_probs[t] == best);
+      }
+      if (i > 0) CHECK(h.log_prob <= result.hypotheses[i - 1].log_prob);
+      sum += std::exp(h.log_prob);
+    }
+    CHECK_THAT(sum, WithinAbs(1, 1e-5));
+  }
+}
+
+TEST_CASE("logits are normalised, and 16-bit numbers taken", "[ctc]") {
+  struct Half {  // any type that converts to float
+    std::int16_t eighths = 0;
+    operator float() const { return float(eighths) / 8; }  // NOLINT: implicit
+  };
+  RandomFrames frames(7, 6, 4);
+  std::vector<Half> halves;
+  for (std::int32_t i = 0; i < frames.count; ++i) {
+    double sum = 0;
+    for (std::size_t v = 0; v < 4; ++v) {
+      auto& x = frames.log_probs[std::size_t(i) * 4 + v];
+      halves.push_back({static_cast<std::int16_t>(std::lround(x * 8))});
+      x = halves.back(), sum += std::exp(double(x));
+    }
+    for (std::size_t v = 0; v < 4; ++v) frames.log_probs[std::size_t(i) * 4 + v] -= float(std::log(sum));
+  }
+  auto const expected = plain_ctc(frames, 1, {.width = 1000});
+  CtcBeamSearch<> const search{.width = 1000, .n_best = 5};
+  CtcFrames<Half> model(4, 1);
+  auto const result = decode(model, std::vector<MatrixView<Half const>>{{halves.data(), 6, 4, 4}}, search).at(0);
+  REQUIRE(result.hypotheses.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(result.hypotheses[i].tokens == expected[i].text);
+    CHECK_THAT(result.hypotheses[i].log_prob, WithinAbs(expected[i].log_prob, 1e-4));
+  }
+  std::vector<float> floats(halves.begin(), halves.end());
+  CtcFrames<> model_of_floats(4, 1);
+  check_equal(decode(model_of_floats, Sources{{floats.data(), 6, 4, 4}}, search).at(0), result);
+}
+
+TEST_CASE("a narrow beam is that of a table of prefixes", "[ctc]") {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    PlainCtc plain{.width = 1 + static_cast<std::int32_t>(seed % 7) * 3};
+    if (seed % 3 == 1) plain.top_tokens = 3;
+    if (seed % 4 == 1) plain.token_floor = -2;
+    if (seed % 4 == 2) plain.threshold = 4;
+    if (seed % 4 == 3) plain.skip_blank = 0.6;
+    RandomFrames const frames(100 + seed, 80, 4 + static_cast<std::int32_t>(seed % 5) * 3);
+    auto const blank = static_cast<Token>(seed % 4);
+    auto const result = decode_one(frames,
+                                   CtcBeamSearch<>{.width = plain.width,
+                                                   .n_best = plain.width,
+                                                   .top_tokens = plain.top_tokens,
+                                                   .token_floor = static_cast<float>(plain.token_floor),
+                                                   .threshold = plain.threshold,
+                                                   .skip_blank = plain.skip_blank},
+                                   blank);
+    INFO(seed);
+    check_same(result, plain_ctc(frames, blank, plain), std::size_t(plain.width));
+  }
+}
+
+TEST_CASE("a long utterance drops what no prefix needs, and stays that of a table", "[ctc]") {
+  RandomFrames const frames(5, 700, 12, 1.5f);  // flat: prefixes come and go
+  auto const result = decode_one(frames, CtcBeamSearch<>{.width = 24, .n_best = 24, .top_tokens = 0}, 2);
+  check_same(result, plain_ctc(frames, 2, {.width = 24}), 24);
+  for (auto const& h : result.hypotheses)
+    for (std::size_t t = 0; t < h.tokens.size(); ++t) {
+      CHECK(h.frames[t].begin < h.frames[t].end);
+      CHECK(h.frames[t].begin >= (t == 0 ? 0 : h.frames[t - 1].end));
+      CHECK(h.frames[t].end <= 700);
+    }
+}
+
+TEST_CASE("batches, schedules and blocks give the same bits", "[ctc]") {
+  std::vector<RandomFrames> all;
+  for (std::uint64_t i = 0; i < 70; ++i) all.emplace_back(900 + i, 1 + static_cast<std::int32_t>(i * 37 % 90), 9);
+  Sources sources;
+  for (auto const& frames : all) sources.push_back(frames.view());
+  CtcFrames<> model(9, 4, Kind::log_probs);
+  CtcBeamSearch<> search{.width = 12, .n_best = 4};
+  auto const alone = decode(model, sources, search, Batched{.size = 1});
+  REQUIRE(alone.size() == 70);
+  for (auto const block : {1, 4, 37, 64})
+    for (auto const size : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+      search.block = block;
+      auto const batched = decode(model, sources, search, Batched{.size = size});
+      auto const streamed =
+          decode(model, sources, search, Streaming{.size = size, .refill_below = 1.0, .max_rows = 100});
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        check_equal(batched[i], alone[i]), check_equal(streamed[i], alone[i]);
+    }
+}
+
+TEST_CASE("what is settled grows, and the result begins with it", "[ctc]") {
+  RandomFrames const frames(77, 120, 8, 4);
+  CtcFrames<> model(8, 0, Kind::log_probs);
+  CtcBeamSearch<> const search{.width = 8, .n_best = 8, .block = 3};
+  Decoder decoder(model, search);
+  decoder.submit({.source = frames.view()});
+  std::vector<std::vector<Token>> settled;
+  while (decoder.step())
+    decoder.settled(
+        [](std::uint64_t) { return true; },
+        [&](std::uint64_t, std::span<Token const> tokens) { settled.emplace_back(tokens.begin(), tokens.end()); });
+  Result result;
+  REQUIRE(decoder.poll(result));
+  REQUIRE(settled.size() > 10);
+  CHECK(settled[settled.size() / 2].size() > 5);
+  std::size_t before = 0;
+  for (auto const& tokens : settled) {
+    CHECK(tokens.size() >= before);
+    before = tokens.size();
+    for (auto const& h : result.hypotheses)
+      CHECK((tokens.size() <= h.tokens.size() && std::equal(tokens.begin(), tokens.end(), h.tokens.begin())));
+  }
+}
+
+TEST_CASE("an utterance that is interrupted tells what it has", "[ctc]") {
+  RandomFrames const frames(78, 50, 8, 4);
+  CtcFrames<> model(8, 0, Kind::log_probs);
+  Decoder decoder(model, CtcBeamSearch<>{.width = 8, .block = 20});
+  auto const id = decoder.submit({.source = frames.view()});
+  decoder.step();
+  decoder.cancel(id);
+  Result result;
+  REQUIRE(decoder.poll(result));
+  CHECK(result.failure == Failure::cancelled);
+  REQUIRE(result.hypotheses.size() == 1);
+  CHECK(!result.hypotheses[0].finished);
+  RandomFrames beginning(78, 20, 8, 4);
+  CHECK(result.hypotheses[0].tokens == decode_one(beginning, CtcBeamSearch<>{.width = 8}).hypotheses[0].tokens);
+}
+
+TEST_CASE("frames allocate nothing once warm", "[ctc]") {
+  RandomFrames const frames(6, 400, 20, 1.5f);
+  CtcFrames<> model(20, 0, Kind::log_probs);
+  Decoder decoder(model, CtcBeamSearch<>{.width = 20, .block = 10});
+  for (int round = 0; round < 3; ++round) {
+    decoder.submit({.source = frames.view()});
+    decoder.step();
+    auto const before = allocations();
+    for (int i = 0; i < 38; ++i) decoder.step();
+    if (round > 0) CHECK(allocations() == before);
+    while (decoder.step()) {
+    }
+  }
+}
+
+TEST_CASE("the best path joins equal neighbours", "[ctc]") {
+  RandomFrames const frames(9, 200, 5, 3);
+  auto const path = ctc_best_path(scores(frames.log_probs.data(), 200, 5, Kind::log_probs), 2);
+  std::vector<Token> expected;
+  std::vector<FrameRange> ranges;
+  double log_prob = 0;
+  Token before = 2;
+  for (std::int32_t i = 0; i < 200; ++i) {
+    auto const line = frames.line(i);
+    auto const best = static_cast<Token>(std::max_element(line.begin(), line.end()) - line.begin());
+    log_prob += double(line[std::size_t(best)]);
+    if (best != 2 && best != before) expected.push_back(best), ranges.push_back({i, i + 1});
+    else if (best != 2) ranges.back().end = i + 1;
+    before = best;
+  }
+  CHECK(path.tokens == expected);
+  CHECK(path.frames == ranges);
+  CHECK(path.finished);
+  CHECK_THAT(path.log_prob, WithinAbs(log_prob, 1e-9));
+  // The same numbers as logits: they sum to one.
+  auto const logits = ctc_best_path(scores(frames.log_probs.data(), 200, 5), 2);
+  CHECK(logits.tokens == expected);
+  CHECK_THAT(logits.log_prob, WithinAbs(log_prob, 1e-4));
+  CHECK(logits.log_probs.size() == expected.size());
+  // One label a frame, and width 1: the beam has no more to sum.
+  auto const narrow = decode_one(RandomFrames(9, 1, 5, 3), CtcBeamSearch<>{.width = 1}, 2);
+  CHECK(narrow.hypotheses[0].tokens == ctc_best_path(scores(frames.log_probs.data(), 1, 5, Kind::log_probs), 2).tokens);
+}
+
+TEST_CASE("bad frames, blanks and options are named", "[ctc]") {
+  CHECK_THROWS_WITH(CtcFrames<>(5, 5), "sluice: blank = 5: is outside the vocabulary of 5");
+  CHECK_THROWS_WITH(CtcFrames<>(5, -1), "sluice: blank = -1: is outside the vocabulary of 5");
+  CHECK_THROWS_WITH(CtcFrames<>(1, 0), "sluice: size = 1: a blank and at least one label are needed");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.width = 0}.check(), "sluice: width = 0: must be at least 1");
+  CHECK_THROWS_WITH((CtcBeamSearch<>{.width = 3, .n_best = 4}.check()),
+                    "sluice: n_best = 4: must be between 1 and the width");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.top_tokens = -1}.check(), "sluice: top_tokens = -1: must not be negative");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.token_floor = 1}.check(),
+                    "sluice: token_floor = 1.000000: must be a log-probability");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.threshold = -1}.check(), "sluice: threshold = -1.000000: must be a number >= 0");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.skip_blank = 0}.check(), "sluice: skip_blank = 0.000000: must be a number > 0");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.blank = -2}.check(), "sluice: blank = -2: must be a token, or -1");
+  CHECK_THROWS_WITH(CtcBeamSearch<>{.block = 0}.check(), "sluice: block = 0: must be at least 1");
+
+  RandomFrames const frames(3, 6, 4);
+  auto const fails = [&](Sources const& sources, CtcBeamSearch<> const& search,
+                         Request<MatrixView<float const>, CtcBeamSearch<>> request = {}) {
+    CtcFrames<> model(4, 0, Kind::log_probs);
+    request.source = sources[0];
+    std::vector<Request<MatrixView<float const>, CtcBeamSearch<>>> requests{request};
+    return decode(model, requests, search).at(0);
+  };
+  auto const none = fails({{frames.log_probs.data(), 0, 4, 4}}, {});
+  CHECK(none.failure == Failure::bad_request);
+  CHECK(none.message.find("frames = 0: there must be at least one") != std::string::npos);
+  auto const wide = fails({{frames.log_probs.data(), 3, 5, 5}}, {});
+  CHECK(wide.failure == Failure::source);
+  CHECK(wide.message.find("source.columns = 5: must be the number of labels, 4") != std::string::npos);
+  auto const outside = fails({frames.view()}, {.blank = 4});
+  CHECK(outside.failure == Failure::bad_request);
+  CHECK(outside.message.find("blank = 4: is outside the vocabulary of 4") != std::string::npos);
+  auto const prefix = fails({frames.view()}, {}, {.prefix = {1}});
+  CHECK(prefix.failure == Failure::bad_request);
+  CHECK(prefix.message.find("prefix = 1 tokens: a search over frames takes no forced prefix") != std::string::npos);
+  auto const prompt = fails({frames.view()}, {}, {.prompt = {1, 2}});
+  CHECK(prompt.failure == Failure::bad_request);
+
+  auto broken = frames;
+  broken.log_probs[4 * 3 + 2] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(fails({broken.view()}, {}).failure == Failure::not_a_number);
+  broken = frames;
+  for (std::size_t v = 0; v < 4; ++v) broken.log_probs[4 * 3 + v] = -std::numeric_limits<float>::infinity();
+  for (auto const block : {1, 64}) {
+    auto const nothing = fails({broken.view()}, {.block = block});
+    CHECK(nothing.failure == Failure::no_token_left);
+    CHECK(nothing.message == "frame 3 leaves no text that is possible");
+    CHECK(nothing.hypotheses.empty());
+  }
+  CHECK_THROWS_WITH(ctc_best_path(scores(broken.log_probs.data(), 6, 4)),
+                    "sluice: frame = 3: has no label that is possible");
+  broken.log_probs[9] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_THROWS_WITH(ctc_best_path(scores(broken.log_probs.data(), 6, 4)), "sluice: frame = 2: has a NaN or +infinity");
+  CHECK_THROWS_WITH(ctc_best_path(scores(broken.log_probs.data(), 0, 4)),
+                    "sluice: frames = 0: there must be at least one");
+  CHECK_THROWS_WITH(ctc_best_path(scores(broken.log_probs.data(), 6, 4), 4),
+                    "sluice: blank = 4: is outside the vocabulary of 4");
+}
+
+TEST_CASE("a model that never says blank has texts without repeats", "[ctc]") {
+  RandomFrames frames(12, 7, 3);
+  for (std::size_t i = 0; i < 7; ++i) frames.log_probs[3 * i] = -std::numeric_limits<float>::infinity();
+  auto const result = decode_one(frames, CtcBeamSearch<>{.width = 5000, .n_best = 5000});
+  auto const expected = all_texts(frames, 0);
+  std::size_t possible = 0;
+  for (auto const& [text, known] : expected) possible += known.probability > 0;
+  REQUIRE(result.hypotheses.size() == possible);
+  for (auto const& h : result.hypotheses) {
+    CHECK(std::adjacent_find(h.tokens.begin(), h.tokens.end()) == h.tokens.end());
+    CHECK_THAT(h.log_prob, WithinAbs(std::log(expected.at(h.tokens).probability), 1e-9));
+  }
+}
