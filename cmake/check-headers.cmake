@@ -57,6 +57,7 @@ set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^ngram/ # likewise
+  ^frames/ ^search/frames/ # large: include sluice/search/frames/transducer_beam.hpp if you need it
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^sluice$)
 set(brought ^output/line/line_lists$) # for writing your own expander
@@ -120,6 +121,7 @@ set(folders
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
   "search/exact:core search/common"
   "search/rule:core search/common" "search/bias:core search/common search/rule"
+  "frames:core output/simd" "search/frames:core search/common search/rule frames"
   "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"

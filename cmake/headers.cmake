@@ -82,6 +82,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/frames/detail/duration_lines.hpp
+  include/sluice/frames/detail/numbered.hpp
+  include/sluice/frames/transducer.hpp
+  include/sluice/frames/transducer_tokens.hpp
   include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/behind_space.hpp
@@ -150,6 +154,7 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/ngram_lists.hpp
   include/sluice/ngram/detail/slot_states.hpp
   include/sluice/ngram/detail/word_trie.hpp
+  include/sluice/ngram/ngram_labels.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
@@ -268,6 +273,12 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/exact/exact_search.hpp
+  include/sluice/search/frames/detail/alignment_beam.hpp
+  include/sluice/search/frames/detail/label_rules.hpp
+  include/sluice/search/frames/detail/label_tree.hpp
+  include/sluice/search/frames/label_scorer.hpp
+  include/sluice/search/frames/transducer_beam.hpp
+  include/sluice/search/frames/transducer_greedy.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp
