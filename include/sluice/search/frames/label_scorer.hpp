@@ -8,6 +8,7 @@
 #include <sluice/core/types.hpp>
 
 #include <concepts>
+#include <variant>
 
 namespace sluice::inline v0 {
 
@@ -29,7 +30,7 @@ concept LabelScorer = std::copyable<typename L::State> &&
 
 /// No language model.
 struct NoLabelScorer {
-  struct State {};
+  using State = std::monostate;
   State start() const { return {}; }
   double advance(State&, Token) const { return 0; }
   double end(State const&) const { return 0; }

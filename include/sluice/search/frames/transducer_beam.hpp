@@ -45,8 +45,7 @@ enum class TransducerOrder : std::uint8_t {
 /// it lasts, at least one. log_prob and score hold what rule and language model add. A request can have no prompt and
 /// no prefix; Request::confidence tells nothing of use.
 ///
-/// A step has up to `width` rows of one token. There are about two steps a frame (TransducerOrder::alignment: one for
-/// each frame and each label). Costs O(width * candidates * log) a step.
+/// A step has up to `width` rows of one token, and costs O(width * candidates * log).
 ///
 /// \tparam R  a Rule, for example Bias or Structure
 /// \tparam L  a LabelScorer, for example NGramLabels
@@ -84,13 +83,8 @@ struct TransducerBeam {
 
   static constexpr Abilities needs{.ragged = true};
 
-  /// What depends on an output's labels alone.
-  struct Labels {
-    typename R::State rule;
-    typename L::State language;
-  };
   struct State {
-    detail::LabelTree<Labels> outputs;
+    detail::LabelTree<detail::LabelData<R, L>> outputs;
     detail::AlignmentBeam beam;
     detail::LabelRules<R> rules;
     std::vector<Token> labels;             // scratch
@@ -125,7 +119,7 @@ struct TransducerBeam {
           (std::min)(std::int64_t{s.most_labels}, std::int64_t{most_symbols} * std::int64_t{s.frames}));
     s.outputs.clear({s.rules.begin(rule, tokens, sentence), language.start()});
     s.beam.begin(width, threshold, span(), slot_count());
-    detail::Aligned first{.node = detail::LabelTree<Labels>::root, .token = sentence.last};
+    detail::Aligned first{.node = Tree::root, .token = sentence.last};
     s.beam.hold(0, sentence.held);
     if (s.frames == 0) {
       end(s, first);
@@ -223,6 +217,8 @@ struct TransducerBeam {
   }
 
  private:
+  using Tree = detail::LabelTree<detail::LabelData<R, L>>;
+
   /// How far ahead of the clock a token may take a hypothesis.
   std::int32_t span() const {
     if (order == TransducerOrder::frames) return tokens.most_frames();
@@ -230,7 +226,7 @@ struct TransducerBeam {
     return (std::max)(tokens.most_frames(), tokens.label_frames + 1);
   }
 
-  Labels after(State const& s, std::int32_t node, Token label) const {
+  detail::LabelData<R, L> after(State const& s, std::int32_t node, Token label) const {
     auto data = s.outputs.data(node);
     data.rule = rule.next(std::as_const(data.rule), label);
     language.advance(data.language, label);

@@ -14,6 +14,13 @@
 
 namespace sluice::inline v0::detail {
 
+/// What depends on an output's labels alone: the states of rule and language model.
+template <class R, class L>
+struct LabelData {
+  typename R::State rule;
+  typename L::State language;
+};
+
 /// A tree of labels in an arena: equal outputs are the same node, whichever alignments wrote them. A node holds what
 /// depends on its labels only.
 template <class Data>
