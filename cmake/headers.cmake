@@ -82,6 +82,10 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/frames/ctc_alignment.hpp
+  include/sluice/frames/ctc_prefix_model.hpp
+  include/sluice/frames/detail/ctc_lines.hpp
+  include/sluice/frames/detail/ctc_prefix.hpp
   include/sluice/frames/detail/duration_lines.hpp
   include/sluice/frames/detail/numbered.hpp
   include/sluice/frames/transducer.hpp

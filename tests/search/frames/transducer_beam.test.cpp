@@ -427,6 +427,31 @@ TEST_CASE("ends of transducers that are none") {
   }
 }
 
+TEST_CASE("what the tokens of transducers mean") {
+  TransducerTokens const rnnt{.labels = 4, .blank = 1};
+  CHECK(rnnt.size() == 4);
+  CHECK(rnnt.frames(1) == 1);
+  CHECK(rnnt.frames(0) == 0);
+  TransducerTokens const tdt{.labels = 4, .blank = 3, .durations = {0, 1, 4}};
+  CHECK(tdt.size() == 12);
+  CHECK(tdt.label(9) == 1);
+  CHECK(tdt.frames(9) == 4);
+  CHECK(tdt.frames(3) == 0);
+  CHECK(tdt.frames(6) == 1);
+  CHECK(tdt.is_blank(tdt.label(7)));
+  CHECK(tdt.most_frames() == 4);
+  CHECK(tdt.blanks() == std::vector<Token>{7, 11});
+  TransducerTokens const multi{.labels = 5, .blank = 0, .big_blanks = {{.token = 4, .frames = 3}}};
+  CHECK(multi.frames(4) == 3);
+  CHECK(multi.frames(0) == 1);
+  CHECK(multi.most_frames() == 3);
+  CHECK(multi.blanks() == std::vector<Token>{0, 4});
+  CHECK(multi.outputs().never == std::vector<Token>{0, 4});
+  CHECK(multi.outputs().eos == std::vector<Token>{5});
+  TransducerTokens const moving{.labels = 2, .label_frames = 1};
+  CHECK(moving.frames(1) == 1);
+}
+
 TEST_CASE("options and requests that a search over a transducer refuses") {
   TransducerTokens const tokens{.labels = 3};
   auto const refused = [](auto const& value, std::string const& part) {
