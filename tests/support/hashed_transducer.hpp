@@ -202,7 +202,9 @@ std::vector<Labelling> all_labellings(HashedLines const& lines, Utterance const&
     one.log_prob += extra(one.labels);
     if (one.log_prob > -std::numeric_limits<double>::infinity()) all.push_back(one);
   }
-  std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.log_prob > b.log_prob; });
+  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) {
+    return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.labels < b.labels;
+  });
   return all;
 }
 

@@ -43,10 +43,8 @@ enum class TransducerOrder : std::uint8_t {
 /// Hypothesis::log_probs and `frames` are of the output's likeliest alignment: the log-probability of each label where
 /// it was written (so they do not add up to log_prob, which has blanks and other alignments too), and the frames that
 /// it lasts, at least one. log_prob and score hold what rule and language model add. A request can have no prompt and
-/// no prefix; Request::confidence tells nothing of use.
-///
-/// A step has up to `width` rows of one token, and costs O(width * candidates * log).
-///
+/// no prefix; Request::confidence tells nothing of use. A step has up to `width` rows of one token, and costs
+/// O(width * candidates * log).
 /// \tparam R  a Rule, for example Bias or Structure
 /// \tparam L  a LabelScorer, for example NGramLabels
 template <Rule R = Rules<>, LabelScorer L = NoLabelScorer>
@@ -205,7 +203,10 @@ struct TransducerBeam {
       h.score = penalty.score(h.log_prob, s.outputs.length(node));
       h.stop = s.rules.stop(rule, s.outputs.data(node).rule, h.tokens);
     }
-    std::stable_sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
+    auto const better = [](auto const& a, auto const& b) {
+      return a.score != b.score ? a.score > b.score : a.tokens < b.tokens;
+    };
+    std::sort(found.begin(), found.end(), better);
     for (auto& h : found) {
       if (static_cast<std::int32_t>(result.hypotheses.size()) == n_best) break;
       auto const same = [&](auto const& other) {

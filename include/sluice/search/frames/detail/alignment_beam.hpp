@@ -183,22 +183,27 @@ class AlignmentBeam {
   template <class = void>
   void prune(std::vector<Aligned>& all) {
     if (all.size() < 2) return;
-    std::stable_sort(all.begin(), all.end(), [](Aligned const& a, Aligned const& b) {
+    auto const same = [](Aligned const& a, Aligned const& b) { return a.parent == b.parent && a.label == b.label; };
+    auto const by_output = [](Aligned const& a, Aligned const& b) {
       return a.parent != b.parent ? a.parent < b.parent : a.label < b.label;
+    };
+    std::sort(all.begin(), all.end(), [&](Aligned const& a, Aligned const& b) {
+      if (!same(a, b)) return by_output(a, b);
+      return a.best != b.best ? a.best > b.best : a.slot < b.slot;
     });
     std::size_t kept = 0;
     for (std::size_t i = 1; i < all.size(); ++i) {
       auto& one = all[kept];
-      if (one.parent != all[i].parent || one.label != all[i].label) {
+      if (!same(one, all[i])) {
         if (++kept != i) all[kept] = std::move(all[i]);
         continue;
       }
-      auto const total = log_add(one.total, all[i].total);
-      if (all[i].best > one.best) one = std::move(all[i]);
-      one.total = total;
+      one.total = log_add(one.total, all[i].total);  // the likeliest one comes first
     }
     all.resize(kept + 1);
-    std::stable_sort(all.begin(), all.end(), [](Aligned const& a, Aligned const& b) { return a.total > b.total; });
+    std::sort(all.begin(), all.end(), [&](Aligned const& a, Aligned const& b) {
+      return a.total != b.total ? a.total > b.total : by_output(a, b);
+    });
     if (all.size() > width_) all.resize(width_);
     auto const least = all.front().total - threshold_;
     while (all.back().total < least) all.pop_back();
