@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Searches over transducers against the enumeration of every alignment, and against a naive beam. Mutants that these tests notice:
+// merging removed; the likelier of two instead of their sum; frames of the unlikelier one; a duration off by one, in the
+// search or in the tokens; durations not normalised; a boost counted twice, given to blanks too, or not taken back at the end;
+// an end that the rule forbids; a stop or an edit of the rule ignored (for one duration, too); one symbol more at a frame; one
+// candidate fewer; the end of a language model forgotten, its state fed twice; a slot continued in place that others wait
+// for; a clock of TransducerOrder::alignment without labels; symbols never reset (greedy).
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
@@ -18,7 +24,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <span>
@@ -139,10 +147,11 @@ TEST_CASE("n_best outputs are the best ones") {
 
 namespace {
 
-/// log10 p of a bigram model of three labels, with back-off; what is listed.
+/// log10 p of a trigram model of three labels, with back-off; what is listed.
 constexpr char const* arpa = R"(\data\
 ngram 1=6
-ngram 2=4
+ngram 2=5
+ngram 3=1
 
 \1-grams:
 -1.5 <unk>
@@ -156,7 +165,11 @@ ngram 2=4
 -0.25 <s> b
 -0.375 a a
 -1 a </s>
+-0.5 a b -0.75
 -0.625 b c
+
+\3-grams:
+-0.0625 a b a
 
 \end\
 )";
@@ -165,7 +178,7 @@ NGramTable table() {
   return read_arpa(stream);
 }
 /// The natural logarithm of the probability of labels that stand for a, b, c, written down by hand.
-double of_bigrams(std::vector<Token> const& labels, std::vector<char> const& letters) {
+double of_trigrams(std::vector<Token> const& labels, std::vector<char> const& letters) {
   auto const unigram = [](char w) {
     return w == 'a' ? -0.5 : w == 'b' ? -0.875 : w == 'c' ? -1.25 : w == '$' ? -0.75 : -1.5;
   };
@@ -174,14 +187,21 @@ double of_bigrams(std::vector<Token> const& labels, std::vector<char> const& let
     if (v == '^' && w == 'b') return -0.25;
     if (v == 'a' && w == 'a') return -0.375;
     if (v == 'a' && w == '$') return -1.0;
+    if (v == 'a' && w == 'b') return -0.5;
     if (v == 'b' && w == 'c') return -0.625;
     return back_off(v) + unigram(w);
   };
+  auto const trigram = [&](char u, char v, char w) {
+    if (u == 'a' && v == 'b') return w == 'a' ? -0.0625 : -0.75 + bigram(v, w);
+    return bigram(v, w);
+  };
   double sum = 0;
-  auto before = '^';
-  for (auto const label : labels)
-    sum += bigram(before, letters[static_cast<std::size_t>(label)]), before = letters[static_cast<std::size_t>(label)];
-  return (sum + bigram(before, '$')) * std::log(10.0);
+  auto u = '-', v = '^';
+  for (auto const label : labels) {
+    auto const w = letters[static_cast<std::size_t>(label)];
+    sum += trigram(u, v, w), u = v, v = w;
+  }
+  return (sum + trigram(u, v, '$')) * std::log(10.0);
 }
 
 /// Allows an even number of labels only, and never two equal ones in a row.
@@ -258,7 +278,7 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
       search.language = NGramLabels(words, {words.word("a"), words.word("b"), words.word("c")});
       search.language_weight = 0.5, search.label_bonus = 0.25;
       check_all(all_with([&](std::vector<Token> const& labels) {
-                  return 0.5 * of_bigrams(labels, letters) + 0.25 * static_cast<double>(labels.size());
+                  return 0.5 * of_trigrams(labels, letters) + 0.25 * static_cast<double>(labels.size());
                 }),
                 run_one(lines, utterance, search));
     }
@@ -360,6 +380,114 @@ TEST_CASE("greedy takes the best token at every step, and a wide beam finds more
         lines, utterance, TransducerBeam<>{.tokens = lines.tokens, .width = 30, .candidates = 30, .most_symbols = 2});
     CHECK(beam.hypotheses.at(0).log_prob >= sum - 1e-4);
   }
+}
+
+namespace {
+
+/// A time-synchronous beam with maps, in double precision: hypotheses at a frame, the likeliest first.
+std::vector<std::pair<double, std::vector<Token>>> naive_beam(HashedLines const& lines, Utterance const& utterance,
+                                                              TransducerBeam<> const& options) {
+  using Beam = std::map<std::vector<Token>, double>;
+  auto const add = [](Beam& beam, std::vector<Token> const& labels, double log_prob) {
+    auto const [at, fresh] = beam.emplace(labels, log_prob);
+    if (!fresh) at->second = std::log(std::exp(at->second) + std::exp(log_prob));
+  };
+  auto const sorted = [](Beam const& beam) {
+    std::vector<std::pair<double, std::vector<Token>>> all;
+    for (auto const& [labels, log_prob] : beam) all.emplace_back(log_prob, labels);
+    std::sort(all.begin(), all.end(), std::greater<>());
+    return all;
+  };
+  auto const prune = [&](Beam const& beam, double least) {
+    Beam kept;
+    for (auto const& [log_prob, labels] : sorted(beam))
+      if (std::ssize(kept) < options.width && log_prob > least) kept.emplace(labels, log_prob);
+    return kept;
+  };
+  auto const best = [&](Beam const& beam) { return beam.empty() ? -infinite : sorted(beam).front().first; };
+  Beam ended{{{}, 0.0}};
+  for (std::int32_t frame = 0; frame < utterance.frames; ++frame) {
+    auto active = ended;
+    ended.clear();
+    for (std::int32_t symbols = 0; !active.empty(); ++symbols) {
+      Beam staying;
+      for (auto const& [labels, log_prob] : active) {
+        auto const line = lines.log_probs(utterance, frame, labels);
+        auto const blank = line[static_cast<std::size_t>(lines.tokens.blank)];
+        add(ended, labels, log_prob + blank);
+        if (symbols == options.most_symbols) continue;
+        std::vector<std::pair<double, Token>> candidates;
+        for (Token label = 0; label < lines.tokens.labels; ++label)
+          if (label != lines.tokens.blank) candidates.emplace_back(line[static_cast<std::size_t>(label)], label);
+        std::sort(candidates.begin(), candidates.end(), std::greater<>());
+        auto const top = std::max(blank, candidates.front().first);
+        candidates.resize(static_cast<std::size_t>(options.candidates));
+        for (auto const& [score, label] : candidates) {
+          if (score < top - options.within) continue;
+          auto longer = labels;
+          longer.push_back(label);
+          add(staying, longer, log_prob + score);
+        }
+      }
+      ended = prune(ended, best(ended) - options.threshold);
+      auto bar = best(ended) - options.threshold;
+      if (std::ssize(ended) == options.width) bar = std::max(bar, sorted(ended).back().first);
+      staying = prune(staying, bar);
+      active = prune(staying, best(staying) - options.threshold);
+    }
+  }
+  return sorted(ended);
+}
+
+}  // namespace
+
+TEST_CASE("a narrow beam keeps what a naive one keeps") {
+  std::mt19937_64 random(39);
+  for (int trial = 0; trial < 60; ++trial) {
+    HashedLines lines{.tokens = {.labels = 7, .blank = static_cast<Token>(random() % 7)}, .scale = 5, .blank_logit = 1};
+    Utterance const utterance{random(), 1 + static_cast<std::int32_t>(random() % 8)};
+    TransducerBeam<> search{.tokens = lines.tokens, .width = 1 + static_cast<std::int32_t>(random() % 5)};
+    search.n_best = search.width, search.candidates = 1 + static_cast<std::int32_t>(random() % 4);
+    search.most_symbols = 1 + static_cast<std::int32_t>(random() % 3);
+    if (trial % 3 == 1) search.threshold = 2.5;
+    if (trial % 3 == 2) search.within = 1.5;
+    INFO("trial " << trial << ", width " << search.width << ", candidates " << search.candidates);
+    auto const expected = naive_beam(lines, utterance, search);
+    auto const result = run_one(lines, utterance, search);
+    REQUIRE(result.hypotheses.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK(result.hypotheses[i].tokens == expected[i].second);
+      CHECK_THAT(result.hypotheses[i].log_prob, WithinAbs(expected[i].first, 1e-4));
+    }
+  }
+}
+
+TEST_CASE("what is settled of a transducer's output grows, and is what the results begin with") {
+  HashedLines lines{.tokens = {.labels = 5}, .scale = 8, .blank_logit = 2};
+  Model_ model{HashedNetwork(lines)};
+  Decoder decoder(model, TransducerBeam<>{.tokens = lines.tokens, .width = 3, .n_best = 3}, Batched{.size = 1});
+  std::size_t most = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto const id = decoder.submit({.source = {seed, 12}});
+    std::vector<Token> settled, before;
+    Result result;
+    while (decoder.step() && !decoder.poll(result)) {
+      decoder.settled(
+          [](std::uint64_t) { return true; },
+          [&](std::uint64_t, std::span<Token const> tokens) { settled.assign(tokens.begin(), tokens.end()); });
+      REQUIRE(settled.size() >= before.size());
+      REQUIRE(std::equal(before.begin(), before.end(), settled.begin()));
+      before = settled;
+      most = std::max(most, settled.size());
+    }
+    if (result.id != id) REQUIRE(decoder.poll(result));
+    REQUIRE(result.hypotheses.size() == 3);
+    for (auto const& h : result.hypotheses) {
+      REQUIRE(h.tokens.size() >= before.size());
+      CHECK(std::equal(before.begin(), before.end(), h.tokens.begin()));
+    }
+  }
+  CHECK(most > 2);
 }
 
 TEST_CASE("one call of predict and one of join a step, for the labels of all utterances") {

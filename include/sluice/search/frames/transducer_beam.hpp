@@ -261,15 +261,14 @@ struct TransducerBeam {
       child.parent = s.outputs.parent(one.node), child.label = s.outputs.label(one.node);
       move(s, child, blanks[b], static_cast<double>(log_prob));
     }
-    for (auto const& candidate : line.best)
-      if (!tokens.is_blank(tokens.label(candidate.token))) {
-        top = (std::max)(top, candidate.log_prob + all);
-        break;
-      }
+    for (auto const& one_of : line.best)
+      if (!tokens.is_blank(tokens.label(one_of.token))) top = (std::max)(top, one_of.log_prob + all);
+    auto left = candidates > 0 ? candidates : width;  // without blanks, the list has more
     for (auto const& candidate : line.best) {
       auto const label = tokens.label(candidate.token);
       auto const log_prob = candidate.log_prob + all;
-      if (tokens.is_blank(label) || static_cast<double>(log_prob) < static_cast<double>(top) - within) continue;
+      if (tokens.is_blank(label) || left-- <= 0 || static_cast<double>(log_prob) < static_cast<double>(top) - within)
+        continue;
       auto child = one;
       child.parent = one.node, child.label = label, child.node = s.outputs.find(one.node, label), child.writes = true;
       auto const frames = (std::max)(1, tokens.frames(candidate.token));
