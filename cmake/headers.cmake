@@ -83,8 +83,16 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/frames/ctc_alignment.hpp
   include/sluice/frames/ctc_best_path.hpp
   include/sluice/frames/ctc_frames.hpp
+  include/sluice/frames/ctc_prefix_model.hpp
+  include/sluice/frames/detail/ctc_lines.hpp
+  include/sluice/frames/detail/ctc_prefix.hpp
+  include/sluice/frames/detail/duration_lines.hpp
+  include/sluice/frames/detail/numbered.hpp
+  include/sluice/frames/transducer.hpp
+  include/sluice/frames/transducer_tokens.hpp
   include/sluice/frames/with_text_model.hpp
   include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
@@ -155,6 +163,7 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/slot_states.hpp
   include/sluice/ngram/detail/word_scores.hpp
   include/sluice/ngram/detail/word_trie.hpp
+  include/sluice/ngram/ngram_labels.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
@@ -275,18 +284,24 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/product.hpp
   include/sluice/search/exact/exact_search.hpp
   include/sluice/search/frames/ctc_beam_search.hpp
+  include/sluice/search/frames/detail/alignment_beam.hpp
   include/sluice/search/frames/detail/alignments.hpp
   include/sluice/search/frames/detail/ctc_beam.hpp
   include/sluice/search/frames/detail/ctc_entry.hpp
   include/sluice/search/frames/detail/frames_ahead.hpp
+  include/sluice/search/frames/detail/label_rules.hpp
+  include/sluice/search/frames/detail/label_tree.hpp
   include/sluice/search/frames/detail/lexicon_trie.hpp
   include/sluice/search/frames/detail/prefix_tree.hpp
   include/sluice/search/frames/detail/text_rows.hpp
   include/sluice/search/frames/detail/text_scores.hpp
+  include/sluice/search/frames/label_scorer.hpp
   include/sluice/search/frames/lexicon.hpp
   include/sluice/search/frames/text_model.hpp
   include/sluice/search/frames/text_ngrams.hpp
   include/sluice/search/frames/text_score.hpp
+  include/sluice/search/frames/transducer_beam.hpp
+  include/sluice/search/frames/transducer_greedy.hpp
   include/sluice/search/greedy/forced_score.hpp
   include/sluice/search/greedy/greedy.hpp
   include/sluice/search/greedy/greedy_presets.hpp

@@ -133,7 +133,7 @@ struct Rules {
   std::tuple<Rs...> rules;
 
   Rules() = default;
-  explicit Rules(Rs... all) : rules(std::move(all)...) {}
+  explicit Rules(Rs... all) requires(sizeof...(Rs) > 0) : rules(std::move(all)...) {}
 
   void check() const {
     std::apply([](auto const&... rule) { (detail::check_rule(rule), ...); }, rules);

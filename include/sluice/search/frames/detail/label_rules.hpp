@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A rule on the labels of alignments, to which blanks are invisible.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/frames/transducer_tokens.hpp>
+#include <sluice/search/rule/rule.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Refuses requests that a search over the frames of a transducer cannot serve.
+template <class = void>
+void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
+  require(sentence.vocabulary->size == tokens.size(), "tokens.size()", tokens.size(),
+          "the model's vocabulary has " + std::to_string(sentence.vocabulary->size) + ": use tokens = model.tokens()");
+  require(sentence.source_length >= 0, "source length", sentence.source_length,
+          "a search over frames needs their number: the model has no source_length(source), and the source no size()");
+  require(sentence.prompt.size() == 1 && sentence.prompt.front() == tokens.blank, "prompt",
+          std::to_string(sentence.prompt.size()) + " tokens", "a search over frames begins with the blank alone");
+  require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
+          "a search over frames takes none: use a rule");
+}
+
+/// Makes the queries for lines over alignments, with what a rule says of outputs. The rule sees labels and their
+/// vocabulary (TransducerTokens::outputs()); what it says of a label holds for the label with every duration.
+template <Rule R>
+class LabelRules {
+ public:
+  static constexpr bool none = std::same_as<R, Rules<>>;
+
+  /// \throws std::invalid_argument  if the rule refuses its options for these outputs
+  typename R::State begin(R const& rule, TransducerTokens const& tokens, Sentence const& sentence) {
+    tokens_ = &tokens;
+    blanks_ = tokens.blanks();
+    vocabulary_ = tokens.outputs();
+    moving_ = TokenSet(tokens.size());
+    moves_ = 0;
+    for (Token token = 0; token < tokens.size(); ++token)
+      if (tokens.frames(token) > 0) moving_.insert(token), moves_ += tokens.is_blank(tokens.label(token)) ? 0 : 1;
+    auto seen = sentence;
+    seen.vocabulary = &vocabulary_, seen.prompt = {};
+    auto const state = rule.initial(seen);
+    if constexpr (RestrictingRule<R>) rule.require_possible(state, output({}), Limits::unlimited);
+    return state;
+  }
+
+  /// The blanks, in the order of every query's probes.
+  std::span<Token const> blanks() const { return blanks_; }
+  /// Whether any label moves on.
+  bool labels_move() const { return moves_ > 0; }
+
+  /// Starts a plan of so many lines.
+  void begin_lines(std::size_t lines) {
+    count_ = 0;
+    if (lines_.size() < lines) lines_.resize(lines);
+  }
+  /// What a hypothesis wants of its line.
+  struct Wish {
+    std::int32_t best = 0;  ///< labels listed (with their durations), besides blanks; 0: none
+    bool moving = false;    ///< only tokens that move on
+    double base = 0;
+    std::int32_t rank = 0;
+  };
+  /// Asks for the next line.
+  /// \param labels  the output so far; not looked at without a rule
+  void ask(Plan& plan, R const& rule, typename R::State const& state, std::span<Token const> labels, Wish const& wish) {
+    auto& line = lines_[count_++];
+    line.edits.clear(), line.all = 0;
+    Query query{.base = wish.base, .rank = wish.rank, .best = 0, .probes = blanks_, .stage = Stage::after_softmax};
+    if (wish.best > 0 && (!wish.moving || labels_move())) {
+      query.best = (std::min)(wish.best, tokens_->size() - static_cast<std::int32_t>(blanks_.size())) +
+                   static_cast<std::int32_t>(blanks_.size());
+      query.only = wish.moving ? &moving_ : nullptr;
+      if constexpr (!none) rule_line(rule, state, labels, wish, query, line);
+    }
+    plan.ask(query);
+  }
+  /// What the rule adds to every label of a line.
+  float all(std::size_t line) const { return lines_[line].all; }
+
+  /// Whether the rule ends the output here.
+  std::int32_t stop(R const& rule, typename R::State const& state, std::span<Token const> labels) const {
+    if constexpr (StoppingRule<R>) return labels.empty() ? -1 : rule.stop(state, output(labels));
+    else return -1;
+  }
+  /// What the rule adds where an output ends; -infinity: it may not end here.
+  double end(R const& rule, typename R::State const& state, bool empty) {
+    if constexpr (RestrictingRule<R>) {
+      auto const set = rule.may_follow(state, Limits::unlimited);
+      if (set != nullptr && !set->contains(tokens_->labels)) return -std::numeric_limits<double>::infinity();
+    }
+    if constexpr (BiasingRule<R>) {
+      scratch_.clear();
+      return static_cast<double>(rule.bias(state, place(empty, true), scratch_).all);
+    } else {
+      return 0;
+    }
+  }
+
+ private:
+  struct Line {
+    std::vector<Edit> edits;
+    TokenSet only;
+    float all = 0;
+  };
+
+  Output output(std::span<Token const> labels) const { return {labels, 0, vocabulary_}; }
+  BiasPlace place(bool first, bool over) const {
+    return {.vocabulary = vocabulary_,
+            .left = Limits::unlimited,
+            .first = first,
+            .last = false,
+            .over = over,
+            .falling = false};
+  }
+
+  void rule_line(R const& rule, typename R::State const& state, std::span<Token const> labels, Wish const& wish,
+                 Query& query, Line& line) {
+    SortedEdits sorted;
+    if constexpr (BiasingRule<R>) {
+      auto const sum = rule.bias(state, place(labels.empty(), false), line.edits);
+      line.all = sum.all, sorted = sum.sorted;
+    }
+    auto const promised = line.edits.size();
+    rule.edit(state, output(labels), line.edits);
+    for (auto const& e : line.edits)
+      require(vocabulary_.contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
+    auto const outside = std::erase_if(
+        line.edits, [&](Edit const& e) { return e.token >= tokens_->labels || tokens_->is_blank(e.token); });
+    auto const own = line.edits.size();
+    for (Token first = tokens_->labels; first < tokens_->size(); first += tokens_->labels)
+      for (std::size_t i = 0; i < own; ++i) {
+        auto copy = line.edits[i];
+        copy.token += first;
+        line.edits.push_back(copy);
+      }
+    query.edits = line.edits;
+    if (outside == 0 && own == promised && line.edits.size() == own) query.sorted = sorted;
+    if constexpr (RestrictingRule<R>) {
+      auto const set = rule.may_follow(state, Limits::unlimited);
+      if (set == nullptr) return;
+      line.only = TokenSet(tokens_->size());
+      auto const words = set->words();
+      for (std::size_t w = 0; w < words.size(); ++w)
+        for (auto bits = words[w]; bits != 0; bits &= bits - 1) {
+          auto const label = static_cast<Token>(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+          if (label >= tokens_->labels || tokens_->is_blank(label)) continue;
+          for (auto token = label; token < tokens_->size(); token += tokens_->labels) line.only.insert(token);
+        }
+      line.only.insert(blanks_);
+      if (wish.moving) line.only.keep(moving_);
+      query.only = &line.only;
+    }
+  }
+
+  TransducerTokens const* tokens_ = nullptr;
+  Vocabulary vocabulary_;
+  std::vector<Token> blanks_;
+  TokenSet moving_;         // tokens that move on
+  std::int32_t moves_ = 0;  // how many of them are labels
+  std::vector<Line> lines_;
+  std::size_t count_ = 0;
+  std::vector<Edit> scratch_;
+};
+
+}  // namespace sluice::inline v0::detail
