@@ -8,9 +8,9 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
-#include <algorithm>
+#include "sized.hpp"
+
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -52,27 +52,6 @@ template <class T>
 T& not_null(T* pointer, std::string_view name) {
   require(pointer != nullptr, name, "null", "must point to something");
   return *pointer;
-}
-
-/// What the caller filled, who may have been compiled with an earlier header, or with a later one: members that its
-/// struct does not reach are zero. `first`: the size with the members that nobody can do without.
-/// \throws std::invalid_argument  if the size cannot be right, or members that this library does not know are set
-template <class T>
-T taken(T const& given, std::string_view name, std::size_t first) {
-  auto const size = given.size;
-  if (size < first || size % alignof(T) != 0)
-    require(false, std::string(name) + ".size", size,
-            "must be sizeof(" + std::string(name) + ") of the header that the program was compiled with, which is " +
-                std::to_string(sizeof(T)) + " here and was never below " + std::to_string(first));
-  auto const* const bytes = reinterpret_cast<char const*>(&given);
-  if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](char byte) { return byte != 0; }))
-    require(false, std::string(name) + ".size", size,
-            "has members that this library does not know, and they are not zero: it knows " +
-                std::to_string(sizeof(T)) + " bytes");
-  T known{};
-  std::memcpy(&known, bytes, (std::min)(size, sizeof(T)));
-  known.size = sizeof(T);
-  return known;
 }
 
 inline sluice_model_functions taken(sluice_model_functions const& given) {
