@@ -63,6 +63,12 @@ inline sluice_grammar_options taken(sluice_grammar_options const& given) {
 inline sluice_bias_options taken(sluice_bias_options const& given) {
   return taken(given, "sluice_bias_options", offsetof(sluice_bias_options, matches));
 }
+inline sluice_ngram_options taken(sluice_ngram_options const& given) {
+  return taken(given, "sluice_ngram_options", offsetof(sluice_ngram_options, vocabulary));
+}
+inline sluice_fused_options taken(sluice_fused_options const& given) {
+  return taken(given, "sluice_fused_options", offsetof(sluice_fused_options, word_bonus));
+}
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }
@@ -89,6 +95,7 @@ struct View {
                             .finished = found.finished ? 1 : 0,
                             .constraints_met = found.constraints_met,
                             .constraints_total = found.constraints_total,
+                            .stop = found.stop,
                             .blocks = found.blocks.data(),
                             .block_count = found.blocks.size()});
     return {.id = result.id,
