@@ -171,7 +171,6 @@ class Fused(NativeModel):
         raise AttributeError(f"Fused has no {name}")
 
     def _create(self, state: State) -> Native:
-        its, added = native(self.model, state), native(self.language, state)
         words, word_count = token_array(self.words, "words")
         tokens, token_count = token_array(() if self.tokens is None else self.tokens, "tokens")
         options = CFusedOptions(size=C.sizeof(CFusedOptions), word_bonus=self.word_bonus, words=words, word_count=word_count,
@@ -180,9 +179,12 @@ class Fused(NativeModel):
         if self.unknown is not None:
             unknown = i32(self.unknown)
             options.unknown = C.pointer(unknown)
+        parts: list[Native] = []
         try:
-            return Native(create("model_fuse", its.handle, added.handle, self.weight, C.byref(options)), [its, added])
+            parts += [native(self.model, state)]
+            parts += [native(self.language, state)]
+            return Native(create("model_fuse", parts[0].handle, parts[1].handle, self.weight, C.byref(options)), parts)
         except BaseException:
-            added.free()
-            its.free()
+            for part in parts:
+                part.free()
             raise
