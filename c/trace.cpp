@@ -25,7 +25,8 @@ extern "C" {
 
 sluice_status sluice_trace_create(char const* about, sluice_trace** trace) {
   return guarded([&] {
-    not_null(trace, "trace") = new sluice_trace{about == nullptr ? "" : about};
+    auto& made = not_null(trace, "trace");
+    made = new sluice_trace{about == nullptr ? "" : about};
     return SLUICE_OK;
   });
 }
