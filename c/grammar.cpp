@@ -50,7 +50,9 @@ sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* to
         require(false, "tokens[" + std::to_string(i) + "].data", "null", "must be as many bytes as it says");
       if (token.count != 0) texts[i].assign(token.data, token.count);
     }
-    its.tokens = sluice::TokenTrie(sluice::TokenBytes(texts), its.model.vocabulary());
+    sluice::TokenBytes bytes(texts);
+    its.tokens = sluice::TokenTrie(bytes, its.model.vocabulary());
+    its.bytes = std::move(bytes);
     return SLUICE_OK;
   });
 }

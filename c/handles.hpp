@@ -5,20 +5,39 @@
 
 #include <sluice/c/sluice.h>
 #include <sluice/catalogue/catalogue.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/ngram/ngram_table.hpp>
 #include <sluice/search/bias/bias.hpp>
 
 #include "model.hpp"
 #include "options.hpp"
 
+#include <atomic>
+#include <memory>
+#include <sstream>
+#include <string>
+
 struct sluice_model {
-  sluice::c::LookingModel held;
-  sluice::AnyModel<void const*> model;  // refers to it
-  void (*destroy)(void*);
-  void* user;
-  sluice::TokenTrie tokens{};  // empty: the tokens' bytes have not been given
+  std::unique_ptr<sluice::c::LookingModel> held;  // of a table of functions
+  sluice::AnyModel<void const*> model;            // may refer to it
+  void (*destroy)(void*) = nullptr;
+  void* user = nullptr;
+  sluice::TokenBytes bytes{};  // none: they have not been given
+  sluice::TokenTrie tokens{};  // of these
+};
+
+struct sluice_ngrams {
+  sluice::NGramTable table;
+};
+
+struct sluice_trace {
+  std::string about;
+  std::ostringstream lines{};
+  std::string text{};              // what was last asked for
+  std::atomic<bool> taken{false};  // a request has it
 };
 
 struct sluice_grammar {

@@ -5,6 +5,7 @@
 
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/error.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -20,6 +21,7 @@
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 
@@ -32,7 +34,7 @@
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias>;
+using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias, StopSequences>;
 using GreedySearch = Ruled<Greedy, Law>;
 using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
 using Sampling = Ruled<Sample, Law>;
@@ -49,9 +51,20 @@ struct SearchOptions {
   Structure structure{};
   InCatalogue items{};
   Bias bias{};
+  std::vector<Phrase> stop_tokens{};
+  std::vector<std::string> stop_strings{};
+  std::int32_t stop_minimum = 0;
 
-  AnySearch make() const {
-    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items, bias);
+  /// \param bytes  of the model's tokens; none: they are not known
+  StopSequences stops(TokenBytes const& bytes) const {
+    require(stop_strings.empty() || !bytes.empty(), "model", "without bytes",
+            "needs sluice_model_set_bytes before its outputs stop at strings");
+    return StopSequences({stop_tokens, stop_strings, bytes, stop_minimum});
+  }
+
+  AnySearch make(TokenBytes const& bytes) const {
+    auto const ending = stop_tokens.empty() && stop_strings.empty() ? StopSequences() : stops(bytes);
+    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items, bias, ending);
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);

@@ -8,9 +8,9 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
-#include <algorithm>
+#include "sized.hpp"
+
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -54,27 +54,6 @@ T& not_null(T* pointer, std::string_view name) {
   return *pointer;
 }
 
-/// What the caller filled, who may have been compiled with an earlier header, or with a later one: members that its
-/// struct does not reach are zero. `first`: the size with the members that nobody can do without.
-/// \throws std::invalid_argument  if the size cannot be right, or members that this library does not know are set
-template <class T>
-T taken(T const& given, std::string_view name, std::size_t first) {
-  auto const size = given.size;
-  if (size < first || size % alignof(T) != 0)
-    require(false, std::string(name) + ".size", size,
-            "must be sizeof(" + std::string(name) + ") of the header that the program was compiled with, which is " +
-                std::to_string(sizeof(T)) + " here and was never below " + std::to_string(first));
-  auto const* const bytes = reinterpret_cast<char const*>(&given);
-  if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](char byte) { return byte != 0; }))
-    require(false, std::string(name) + ".size", size,
-            "has members that this library does not know, and they are not zero: it knows " +
-                std::to_string(sizeof(T)) + " bytes");
-  T known{};
-  std::memcpy(&known, bytes, (std::min)(size, sizeof(T)));
-  known.size = sizeof(T);
-  return known;
-}
-
 inline sluice_model_functions taken(sluice_model_functions const& given) {
   return taken(given, "sluice_model_functions", offsetof(sluice_model_functions, release));
 }
@@ -83,6 +62,12 @@ inline sluice_grammar_options taken(sluice_grammar_options const& given) {
 }
 inline sluice_bias_options taken(sluice_bias_options const& given) {
   return taken(given, "sluice_bias_options", offsetof(sluice_bias_options, matches));
+}
+inline sluice_ngram_options taken(sluice_ngram_options const& given) {
+  return taken(given, "sluice_ngram_options", offsetof(sluice_ngram_options, vocabulary));
+}
+inline sluice_fused_options taken(sluice_fused_options const& given) {
+  return taken(given, "sluice_fused_options", offsetof(sluice_fused_options, word_bonus));
 }
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
@@ -110,6 +95,7 @@ struct View {
                             .finished = found.finished ? 1 : 0,
                             .constraints_met = found.constraints_met,
                             .constraints_total = found.constraints_total,
+                            .stop = found.stop,
                             .blocks = found.blocks.data(),
                             .block_count = found.blocks.size()});
     return {.id = result.id,

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: include/sluice/c/sluice.h over the C++ library. Grammars are in grammar.cpp, catalogues in
-// catalogue.cpp.
+// catalogue.cpp, language models in ngrams.cpp, pages of traces in trace.cpp.
 
 #include <sluice/c/sluice.h>
+#include <sluice/core/result.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/decoder.hpp>
+#include <sluice/decode/detail/run_to_end.hpp>
+#include <sluice/decode/result_order.hpp>
 #include <sluice/decode/server.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/version.hpp>
 
@@ -12,6 +17,7 @@
 #include "model.hpp"
 #include "options.hpp"
 #include "passing.hpp"
+#include "tracing.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -35,7 +41,9 @@ using Model = sluice::AnyModel<void const*>;
 template <class S>
 using Request = sluice::Request<void const*, S>;
 template <class S>
-using Server = sluice::Server<Model, S>;
+using Decoder = sluice::Decoder<Model, S, sluice::Streaming, sluice::LogSoftmaxTopK, EachTrace>;
+template <class S>
+using Server = sluice::Server<Model, S, sluice::Streaming, sluice::LogSoftmaxTopK, EachTrace>;
 template <class>
 struct ServersOf;
 template <class... S>
@@ -53,20 +61,22 @@ struct sluice_results {
 };
 
 struct sluice_server {
+  sluice::TokenBytes bytes;
+  std::shared_ptr<Traces> traces;
   AnyServer server;
 };
 
 namespace {
 
 template <class S>
-Request<S> make_request(sluice_request const& given) {
-  auto const request = taken(given);
+Request<S> make_request(sluice_request const& request, sluice::TokenBytes const& bytes) {
   Request<S> made{.source = request.source,
                   .prompt = copy(request.prompt, request.prompt_count, "prompt"),
-                  .prefix = copy(request.prefix, request.prefix_count, "prefix")};
+                  .prefix = copy(request.prefix, request.prefix_count, "prefix"),
+                  .traced = request.trace != nullptr};
   if (request.seed != nullptr) made.seed = *request.seed;
   if (request.search != nullptr) {
-    auto search = request.search->options.make();
+    auto search = request.search->options.make(bytes);
     require(std::holds_alternative<S>(search), "search", "of another kind", "must be of the kind that the call has");
     made.search = std::get<S>(std::move(search));
   }
@@ -80,6 +90,18 @@ sluice_request const& request_of(sluice_request const* requests, std::size_t ind
   require(index == 0 || request.size == requests->size, "requests[" + std::to_string(index) + "].size", request.size,
           "must be that of requests[0], " + std::to_string(requests->size));
   return request;
+}
+
+/// As decode(), with traces.
+template <class S>
+std::vector<sluice::Result> decoded(Model& model, std::vector<Request<S>> requests, S const& search,
+                                    sluice::Streaming const& schedule, EachTrace trace) {
+  Decoder<S> decoder(model, search, schedule, {}, std::move(trace));
+  for (auto& request : requests) decoder.submit(std::move(request));
+  std::vector<sluice::Result> results;
+  sluice::detail::run_to_end(decoder.loop(), sluice::ResultOrder::input,
+                             [&](sluice::Result&& result) { results.push_back(std::move(result)); });
+  return results;
 }
 
 sluice::Streaming schedule(std::size_t batch) { return {.size = batch == 0 ? 64 : batch, .refill_below = 1}; }
@@ -102,8 +124,8 @@ sluice_status sluice_model_create(sluice_model_functions const* functions, sluic
   return guarded([&] {
     auto const table = taken(not_null(functions, "functions"));
     auto& made = not_null(model, "model");
-    LookingModel held(table);
-    auto its_model = held.model();
+    auto held = std::make_unique<LookingModel>(table);
+    auto its_model = held->model();
     made = new sluice_model{std::move(held), std::move(its_model), table.destroy, table.user};
     return SLUICE_OK;
   });
@@ -134,6 +156,7 @@ sluice_status sluice_search_set(sluice_search* search, char const* name, double 
     Setter setter(&not_null(name, "name"), value);
     std::visit([&](auto& plain) { set(plain, setter); }, options.plain);
     set(options.penalties, setter), set(options.no_repeat_ngram, setter);
+    setter("stop_minimum", options.stop_minimum);
     require(setter.found(), "name", name, "is no option of this kind of search");
     return SLUICE_OK;
   });
@@ -150,6 +173,43 @@ sluice_status sluice_search_demand(sluice_search* search, sluice_token const* to
 sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count) {
   return guarded([&] {
     not_null(search, "search").options.forbidden.push_back(copy(tokens, count, "tokens"));
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_search_stop(sluice_search* search, sluice_token const* tokens, size_t count) {
+  return guarded([&] {
+    auto& options = not_null(search, "search").options;
+    auto phrase = copy(tokens, count, "tokens");
+    require(!phrase.empty(), "tokens", "[]", "must not be empty");
+    options.stop_tokens.push_back(std::move(phrase));
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_search_stop_text(sluice_search* search, char const* bytes, size_t count) {
+  return guarded([&] {
+    auto& options = not_null(search, "search").options;
+    require(count > 0, "bytes", "\"\"", "must not be empty");
+    options.stop_strings.emplace_back(&not_null(bytes, "bytes"), count);
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_search_text(sluice_search const* search, sluice_model const* model, sluice_hypothesis const* found,
+                                 int32_t include_stop, char* text, size_t room, size_t* count) {
+  return guarded([&] {
+    auto const& options = not_null(search, "search").options;
+    auto const& its = not_null(model, "model");
+    auto const& from = not_null(found, "found");
+    auto& size = not_null(count, "count");
+    require(text != nullptr || room == 0, "text", "null", "must have the room that it says");
+    require(include_stop == 0 || include_stop == 1, "include_stop", include_stop, "must be 0 or 1");
+    require(!its.bytes.empty(), "model", "without bytes", "needs sluice_model_set_bytes before outputs are texts");
+    sluice::Hypothesis hypothesis;
+    hypothesis.tokens = copy(from.tokens, from.count, "found.tokens"), hypothesis.stop = from.stop;
+    auto const made = options.stops(its.bytes).text(hypothesis, include_stop == 1 ? sluice::IncludeStop::yes
+                                                                                  : sluice::IncludeStop::no);
+    if (room > 0) made.copy(text, room);
+    size = made.size();
     return SLUICE_OK;
   });
 }
@@ -197,17 +257,23 @@ sluice_status sluice_search_prefer(sluice_search* search, sluice_bias const* bia
 sluice_status sluice_decode(sluice_model* model, sluice_search const* search, sluice_request const* requests,
                             size_t count, size_t batch, sluice_results** results) {
   return guarded([&] {
-    auto& its_model = not_null(model, "model").model;
+    auto& its = not_null(model, "model");
     auto& out = not_null(results, "results");
     require(requests != nullptr || count == 0, "requests", "null", "must be as many as it says");
     auto made = std::make_unique<sluice_results>();
     std::visit(
         [&]<class S>(S const& its_search) {
           std::vector<Request<S>> wanted;
-          for (std::size_t i = 0; i < count; ++i) wanted.push_back(make_request<S>(request_of(requests, i)));
-          made->results = sluice::decode(its_model, std::move(wanted), its_search, schedule(batch));
+          std::vector<TakenTrace> traces(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            auto const request = taken(request_of(requests, i));
+            wanted.push_back(make_request<S>(request, its.bytes));
+            traces[i] = TakenTrace(request.trace);
+          }
+          made->results = decoded<S>(its.model, std::move(wanted), its_search, schedule(batch),
+                                     EachTrace([&](std::uint64_t id) { return traces.at(id).begin(id, its.bytes); }));
         },
-        not_null(search, "search").options.make());
+        not_null(search, "search").options.make(its.bytes));
     made->views.resize(made->results.size());
     for (std::size_t i = 0; i < made->results.size(); ++i) made->list.push_back(made->views[i].of(made->results[i]));
     out = made.release();
@@ -223,16 +289,19 @@ void sluice_results_free(sluice_results* results) { delete results; }
 sluice_status sluice_server_create(sluice_model* model, sluice_search const* search, size_t batch, size_t queue,
                                    sluice_server** server) {
   return guarded([&] {
-    auto& its_model = not_null(model, "model").model;
+    auto& its = not_null(model, "model");
     auto& out = not_null(server, "server");
     std::visit(
         [&]<class S>(S const& its_search) {
           sluice::ServerOptions options;
           if (queue > 0) options.queue = queue;
-          auto made = std::make_unique<Server<S>>(its_model, its_search, schedule(batch), options);
-          out = new sluice_server{std::move(made)};
+          auto const traces = std::make_shared<Traces>();
+          EachTrace each([traces, bytes = its.bytes](std::uint64_t id) { return traces->begin(id, bytes); });
+          auto made = std::make_unique<Server<S>>(its.model, its_search, schedule(batch), options,
+                                                  sluice::LogSoftmaxTopK(), std::move(each));
+          out = new sluice_server{its.bytes, traces, std::move(made)};
         },
-        not_null(search, "search").options.make());
+        not_null(search, "search").options.make(its.bytes));
     return SLUICE_OK;
   });
 }
@@ -243,7 +312,11 @@ sluice_status sluice_server_submit(sluice_server* server, sluice_request const* 
     auto const its = taken(not_null(delivery, "delivery"));
     require(its.done != nullptr, "done", "null", "must be a function");
     require(its.seconds >= 0, "seconds", its.seconds, "must be a number >= 0");
-    sluice::Delivery to{.done = [its](sluice::Result const& result) {
+    auto const what = taken(not_null(request, "request"));
+    auto& served = not_null(server, "server");
+    auto const trace = served.traces->take(what.trace);
+    sluice::Delivery to{.done = [its, trace, traces = served.traces](sluice::Result const& result) {
+      if (trace != nullptr) traces->end(result.id, *trace);
       View view;
       auto const seen = view.of(result);
       its.done(its.user, &seen);
@@ -255,12 +328,12 @@ sluice_status sluice_server_submit(sluice_server* server, sluice_request const* 
     if (its.seconds > 0 && its.seconds < 1e9)
       to.deadline = sluice::ServerClock::now() + std::chrono::duration_cast<sluice::ServerClock::duration>(
                                                      std::chrono::duration<double>(its.seconds));
-    auto const& what = not_null(request, "request");
     auto const number = std::visit(
         [&]<class S>(std::unique_ptr<Server<S>> const& held) {
-          return held->submit(make_request<S>(what), std::move(to));
+          return held->submit(make_request<S>(what, served.bytes), std::move(to));
         },
-        not_null(server, "server").server);
+        served.server);
+    if (number && trace != nullptr) served.traces->know(*number, trace);
     if (!number) return failed(SLUICE_REFUSED, "sluice: the server's queue is full, or it has closed");
     if (id != nullptr) *id = *number;
     return sluice_status{SLUICE_OK};

@@ -16,6 +16,7 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/switched_off.hpp
   include/sluice/core/acceptance.hpp
   include/sluice/core/detail/at_end.hpp
+  include/sluice/core/detail/falling.hpp
   include/sluice/core/detail/in_library.hpp
   include/sluice/core/detail/named.hpp
   include/sluice/core/detail/tree_budget.hpp

@@ -6,6 +6,12 @@
  *
  * Each call enqueues work in a stream of yours, and neither waits for the device nor copies to the host, unless stated
  * otherwise. Arrays are in device memory, unless stated otherwise; structs outside such arrays are in host memory.
+ *
+ * Structs that are not in arrays begin with their size: begin with sluice_cuda_task_init() and so on. They may grow at
+ * the end in later versions; a program that was compiled with an earlier header keeps working, since members that its
+ * struct does not reach have their defaults, and are not written. Structs in arrays, and sluice_cuda_query and
+ * sluice_cuda_selection in a task, never change.
+ *
  * Functions return a sluice_cuda_status; sluice_cuda_last_error() says what failed, per thread. No exception leaves the
  * library. Needs no CUDA header: a stream is a cudaStream_t.
  */

@@ -23,6 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "include/sluice/version.hpp").read_text()
 VERSION = ".".join(re.search(rf"_VERSION_{part} (\d+)$", TEXT, re.M)[1] for part in ("MAJOR", "MINOR", "PATCH"))
 
+SOURCES = ("sluice.cpp", "grammar.cpp", "catalogue.cpp", "ngrams.cpp", "trace.cpp")
+
 
 def compile_libraries(folder: pathlib.Path) -> None:
     """libsluice.so.1, for any processor, and on x86-64 one more, for those of the last ten years; see _library.py."""
@@ -41,7 +43,7 @@ def start_compiler(target: pathlib.Path, flags: list) -> subprocess.Popen:
     command = [
         *shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-pthread",
         "-fvisibility=hidden", "-fvisibility-inlines-hidden", *flags, *shlex.split(os.environ.get("CXXFLAGS", "")),
-        f"-I{ROOT / 'include'}", *(str(ROOT / "c" / name) for name in ("sluice.cpp", "grammar.cpp", "catalogue.cpp")),
+        f"-I{ROOT / 'include'}", *(str(ROOT / "c" / name) for name in SOURCES),
         "-static-libstdc++", "-static-libgcc", f"-Wl,--version-script={ROOT / 'c/sluice.map'}", "-Wl,-soname,libsluice.so.1",
         "-Wl,-s", "-o", str(target)]
     print(shlex.join(command), flush=True)

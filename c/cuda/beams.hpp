@@ -37,6 +37,12 @@ inline BeamSearch preset_search(std::int32_t preset, std::int32_t width, double 
   return search;
 }
 
+/// The size of options without the last of them.
+inline constexpr std::size_t shortest_options = offsetof(sluice_cuda_beam_options, longest);
+inline sluice_cuda_beam_options taken(sluice_cuda_beam_options const& given) {
+  return c::taken(given, "sluice_cuda_beam_options", shortest_options);
+}
+
 /// The options without a vocabulary, for one sentence.
 inline sluice_cuda_beam_options options_of(BeamSearch const& search) {
   sluice_cuda_beam_options made{};

@@ -33,8 +33,9 @@ using device::guarded, device::not_null, sluice::require;
 
 sluice::cuda::Allocator allocator_of(sluice_cuda_allocator const* allocator) {
   if (allocator == nullptr) return {};
-  not_null(allocator->allocate, "allocate"), not_null(allocator->release, "release");
-  return {allocator->allocate, allocator->release, allocator->context};
+  auto const its = device::taken(*allocator);
+  not_null(its.allocate, "allocate"), not_null(its.release, "release");
+  return {its.allocate, its.release, its.context};
 }
 
 }  // namespace
@@ -82,12 +83,6 @@ void sluice_cuda_query_init(sluice_cuda_query* query) {
   query->best = best.best, query->normalise = best.normalise, query->temperature = best.temperature;
   query->shortlist = best.shortlist, query->only = best.only;
 }
-void sluice_cuda_task_init(sluice_cuda_task* task) {
-  if (task == nullptr) return;
-  *task = {};
-  task->k = 1, task->selection.draws = task->selection.cuts = 1;
-  sluice_cuda_query_init(&task->query);
-}
 
 uint64_t sluice_cuda_noise(uint64_t key, uint64_t part) { return sluice::derive(key, part); }
 
@@ -106,7 +101,8 @@ sluice_cuda_status sluice_cuda_workspace_bytes(sluice_cuda_expander* expander, s
   return guarded([&] {
     auto& its = not_null(expander, "expander").expander;
     auto& out = not_null(bytes, "bytes");
-    out = device::with_task(not_null(task, "task"), [&](auto const& lines) { return its.workspace_bytes(lines); });
+    out = device::with_task(device::taken(not_null(task, "task")),
+                            [&](auto const& lines) { return its.workspace_bytes(lines); });
   });
 }
 
@@ -116,7 +112,7 @@ sluice_cuda_status sluice_cuda_expand(sluice_cuda_expander* expander, sluice_cud
     auto& its = not_null(expander, "expander").expander;
     require(workspace != nullptr || bytes == 0, "workspace", "null", "must be `bytes` of the device's memory");
     device::check_address(workspace, 256, "workspace");
-    device::with_task(not_null(task, "task"), [&](auto const& lines) {
+    device::with_task(device::taken(not_null(task, "task")), [&](auto const& lines) {
       if (workspace == nullptr) its.enqueue(lines, stream);
       else its.enqueue(lines, std::span(static_cast<std::byte*>(workspace), bytes), stream);
     });
@@ -124,21 +120,23 @@ sluice_cuda_status sluice_cuda_expand(sluice_cuda_expander* expander, sluice_cud
 }
 
 sluice_cuda_status sluice_cuda_merge_beams(sluice_cuda_merge const* merge, sluice_cuda_stream stream) {
-  return guarded([&] { sluice::cuda::merge_beams(device::merge_launch(not_null(merge, "merge")), stream); });
+  return guarded(
+      [&] { sluice::cuda::merge_beams(device::merge_launch(device::taken(not_null(merge, "merge"))), stream); });
 }
 
-sluice_cuda_status sluice_cuda_beam_options_init(sluice_cuda_beam_options* options, int32_t preset, int32_t width,
-                                                 double length_penalty) {
+sluice_cuda_status sluice_cuda_beam_options_preset(sluice_cuda_beam_options* options, int32_t preset, int32_t width,
+                                                   double length_penalty) {
   return guarded([&] {
-    auto& made = not_null(options, "options");
-    made = device::options_of(device::preset_search(preset, width, length_penalty));
+    auto& to = not_null(options, "options");
+    sluice::c::give(device::options_of(device::preset_search(preset, width, length_penalty)), to,
+                    "sluice_cuda_beam_options", device::shortest_options);
   });
 }
 sluice_cuda_status sluice_cuda_beam_create(sluice_cuda_beam_options const* options,
                                            sluice_cuda_allocator const* allocator, sluice_cuda_beam** beam) {
   return guarded([&] {
     auto& made = not_null(beam, "beam");
-    made = new sluice_cuda_beam(not_null(options, "options"), allocator_of(allocator));
+    made = new sluice_cuda_beam(device::taken(not_null(options, "options")), allocator_of(allocator));
   });
 }
 void sluice_cuda_beam_free(sluice_cuda_beam* beam) { delete beam; }
@@ -158,13 +156,16 @@ sluice_cuda_status sluice_cuda_beam_rows(sluice_cuda_beam const* beam, sluice_cu
   return guarded([&] {
     auto const& its = not_null(beam, "beam").beam;
     auto const next = its.rows();
-    not_null(rows, "rows") = {next.count, next.tokens, device::as<sluice_cuda_move const>(next.moves), its.remaining()};
+    auto made = sluice_cuda_rows_init();
+    made.count = next.count, made.tokens = next.tokens;
+    made.moves = device::as<sluice_cuda_move const>(next.moves), made.remaining = its.remaining();
+    sluice::c::give(made, not_null(rows, "rows"), "sluice_cuda_rows", sizeof made);
   });
 }
 sluice_cuda_status sluice_cuda_beam_task(sluice_cuda_beam const* beam, sluice_cuda_task* task) {
   return guarded([&] {
     auto const& its = not_null(beam, "beam");
-    not_null(task, "task") = its.task();
+    sluice::c::give(its.task(), not_null(task, "task"), "sluice_cuda_task", device::shortest_task);
   });
 }
 sluice_cuda_status sluice_cuda_beam_advance(sluice_cuda_beam* beam, sluice_cuda_stream stream) {
@@ -175,7 +176,7 @@ sluice_cuda_status sluice_cuda_beam_step(sluice_cuda_beam* beam, sluice_cuda_exp
                                          sluice_cuda_stream stream) {
   auto const checked = guarded([&] {
     auto& its = not_null(beam, "beam");
-    device::check_task(not_null(task, "task"), its.task());
+    device::check_task(device::taken(not_null(task, "task")), its.task());
     its.home.check_current("DeviceBeam");  // before anything is enqueued
   });
   if (checked != SLUICE_CUDA_OK) return checked;
@@ -215,7 +216,9 @@ sluice_cuda_result const* sluice_cuda_results_at(sluice_cuda_results const* resu
 void sluice_cuda_results_free(sluice_cuda_results* results) { delete results; }
 
 sluice_cuda_status sluice_cuda_verify(sluice_cuda_verification const* verification, sluice_cuda_stream stream) {
-  return guarded([&] { sluice::cuda::verify(device::verification(not_null(verification, "verification")), stream); });
+  return guarded([&] {
+    sluice::cuda::verify(device::verification(device::taken(not_null(verification, "verification"))), stream);
+  });
 }
 
 }  // extern "C"

@@ -12,6 +12,7 @@
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/cuda/verify/verification.cuh>
 
+#include "../sized.hpp"
 #include "layout.hpp"
 
 #include <bit>
@@ -28,6 +29,22 @@ template <class T>
 T& not_null(T* pointer, std::string_view name) {
   require(pointer != nullptr, name, "null", "must point to something");
   return *pointer;
+}
+
+/// What the caller filled, as far as its struct goes.
+inline sluice_cuda_allocator taken(sluice_cuda_allocator const& given) {
+  return c::taken(given, "sluice_cuda_allocator", offsetof(sluice_cuda_allocator, context));
+}
+inline sluice_cuda_merge taken(sluice_cuda_merge const& given) {
+  return c::taken(given, "sluice_cuda_merge", offsetof(sluice_cuda_merge, totals));
+}
+inline sluice_cuda_verification taken(sluice_cuda_verification const& given) {
+  return c::taken(given, "sluice_cuda_verification", sizeof(sluice_cuda_verification));
+}
+/// The size of a task without its further passes.
+inline constexpr std::size_t shortest_task = offsetof(sluice_cuda_task, selection);
+inline sluice_cuda_task taken(sluice_cuda_task const& given) {
+  return c::taken(given, "sluice_cuda_task", shortest_task);
 }
 
 inline void check_address(void const* pointer, std::size_t bytes, std::string_view name) {
@@ -93,8 +110,7 @@ cuda::LineTask<T> line_task(sluice_cuda_task const& task) {
 }
 /// What a beam asks for each line.
 inline sluice_cuda_task task_of(cuda::LineTask<float> const& asked) {
-  sluice_cuda_task made;
-  sluice_cuda_task_init(&made);
+  auto made = sluice_cuda_task_init();
   made.rows = asked.scores.rows, made.columns = asked.scores.columns, made.k = asked.k;
   made.queries = as<sluice_cuda_query const>(asked.queries), made.edits = as<sluice_cuda_edit const>(asked.edits);
   made.probes = asked.probes, made.best = as<sluice_cuda_candidate>(asked.best);

@@ -39,9 +39,11 @@ enum {
 };
 enum { SLUICE_CUDA_UNLIMITED = INT32_MAX }; /* as max_length: until the slot is full */
 
-/* A search, a vocabulary, and the number of sentences. Begin with sluice_cuda_beam_options_init(), then set
- * `vocabulary` and `eos`. Lengths are in tokens; lengths of outputs include a forced prefix and the end. */
+/* A search, a vocabulary, and the number of sentences. Begin with sluice_cuda_beam_options_init() and
+ * sluice_cuda_beam_options_preset(), then set `vocabulary` and `eos`. Lengths are in tokens; lengths of outputs include
+ * a forced prefix and the end. */
 typedef struct sluice_cuda_beam_options {
+  size_t size;        /* sizeof(sluice_cuda_beam_options) */
   int32_t width;      /* the most live hypotheses; width plus eos_count is at most 64 */
   int32_t n_best;     /* the most hypotheses returned */
   int32_t min_length; /* the least number of tokens before an end */
@@ -72,9 +74,11 @@ typedef struct sluice_cuda_beam_options {
   int32_t sentences;   /* the most at once */
   int32_t longest;     /* the longest output to allocate memory for; 0: max_length */
 } sluice_cuda_beam_options;
-/* Sets the rules of an engine, for one sentence at a time. preset: SLUICE_CUDA_FAIRSEQ, ... */
-SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_options_init(sluice_cuda_beam_options* options, int32_t preset,
-                                                                 int32_t width, double length_penalty);
+SLUICE_CUDA_INITIALISER(sluice_cuda_beam_options)
+/* Sets the rules of an engine, for one sentence at a time, in options that say their size. preset: SLUICE_CUDA_FAIRSEQ,
+ * ... */
+SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_options_preset(sluice_cuda_beam_options* options, int32_t preset,
+                                                                   int32_t width, double length_penalty);
 
 /* sluice::cuda::DeviceBeam: finds the same as sluice's BeamSearch on a host, to the last bit; a step is three launches
  * in every case. It belongs to the device that is current when it is created, and to one stream at a time. */
@@ -112,14 +116,16 @@ typedef struct sluice_cuda_move {
 /* The rows that the model must run next: always all rows, at a fixed address. Row s * width + i is slot i of sentence
  * s. */
 typedef struct sluice_cuda_rows {
+  size_t size;                   /* sizeof(sluice_cuda_rows): set it before */
   int32_t count;                 /* sentences * width */
   int32_t const* tokens;         /* [count]: to be fed; 0 for free slots */
   sluice_cuda_move const* moves; /* [count]; all forks copy first, then every slot is cut, then it grows */
   int32_t const* remaining;      /* [1]: unfinished sentences */
 } sluice_cuda_rows;
+SLUICE_CUDA_INITIALISER(sluice_cuda_rows)
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_rows(sluice_cuda_beam const* beam, sluice_cuda_rows* rows);
 
-/* The task for the lines, the same in every step; set `scores`, `type`, `stride` and `bias` yourself. */
+/* The task for the lines, the same in every step, written to a task that says its size; set `scores`, `type`, `stride` and `bias` yourself. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_task(sluice_cuda_beam const* beam, sluice_cuda_task* task);
 /* A step, given the scores of all rows: sluice_cuda_expand(), the merge, and the next step's rows. May be captured in a
  * graph under the rules of sluice_cuda_expand(); the graph serves every later step. */

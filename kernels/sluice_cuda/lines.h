@@ -87,6 +87,7 @@ enum { SLUICE_CUDA_FLOAT = 0, SLUICE_CUDA_HALF = 1, SLUICE_CUDA_BFLOAT16 = 2 }; 
 
 /* Lines and their queries; V = columns. Begin with sluice_cuda_task_init(). */
 typedef struct sluice_cuda_task {
+  size_t size;        /* sizeof(sluice_cuda_task) */
   void const* scores; /* [rows, columns] of `type`, logits; or anything else, with `normalise = 0` */
   int32_t type;       /* SLUICE_CUDA_FLOAT, ... */
   int64_t rows, columns;
@@ -113,8 +114,16 @@ typedef struct sluice_cuda_task {
 
   sluice_cuda_selection selection; /* further passes */
 } sluice_cuda_task;
-/* Sets everything to null or zero, except k = 1, the query, and selection.draws and cuts, which are 1. */
-SLUICE_CUDA_API void sluice_cuda_task_init(sluice_cuda_task* task);
+/* A task that says its size; everything is null or zero, except k = 1, the query, and selection.draws and cuts, which are
+ * 1. */
+static inline sluice_cuda_task sluice_cuda_task_init(void) {
+  sluice_cuda_task made;
+  memset(&made, 0, sizeof made);
+  made.size = sizeof made, made.k = 1;
+  made.selection.draws = made.selection.cuts = 1;
+  sluice_cuda_query_init(&made.query);
+  return made;
+}
 
 /* Answers tasks. It belongs to the device that is current when it is first used, and to one stream at a time. */
 typedef struct sluice_cuda_expander sluice_cuda_expander;

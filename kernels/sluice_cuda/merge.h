@@ -30,8 +30,9 @@ typedef struct sluice_cuda_kept {
 } sluice_cuda_kept;
 
 /* Selects the candidates of each sentence that a beam search needs, from the lists that sluice_cuda_expand() writes.
- * Set unused fields to null or zero. */
+ * Begin with sluice_cuda_merge_init(). */
 typedef struct sluice_cuda_merge {
+  size_t size;                       /* sizeof(sluice_cuda_merge) */
   sluice_cuda_candidate const* best; /* [rows, k] */
   sluice_cuda_line const* results;   /* [rows] */
   int32_t k;                         /* in [1, 64] */
@@ -51,6 +52,7 @@ typedef struct sluice_cuda_merge {
    * the next beam. For one that ends: ~(how many better ones end). */
   int32_t* places;
 } sluice_cuda_merge;
+SLUICE_CUDA_INITIALISER(sluice_cuda_merge)
 /* One launch; uses no memory of its own. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_merge_beams(sluice_cuda_merge const* merge, sluice_cuda_stream stream);
 

@@ -5,12 +5,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define SLUICE_CUDA_API
 #else
 #define SLUICE_CUDA_API __attribute__((visibility("default")))
 #endif
+
+/* sluice_cuda_merge_init() and so on: a struct that says its size, every other member zero. */
+#define SLUICE_CUDA_INITIALISER(type)                                                                                  \
+  static inline type type##_init(void) {                                                                               \
+    type made;                                                                                                         \
+    memset(&made, 0, sizeof(type));                                                                                    \
+    made.size = sizeof(type);                                                                                          \
+    return made;                                                                                                       \
+  }
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,10 +46,12 @@ typedef struct CUstream_st* sluice_cuda_stream; /* cudaStream_t, CUstream */
 /* Allocates and frees an object's device memory. No queued work may use allocated memory except in the object's stream;
  * for memory allocated by a function that creates an object, no work at all. */
 typedef struct sluice_cuda_allocator {
+  size_t size;                                                /* sizeof(sluice_cuda_allocator) */
   void* (*allocate)(void* context, size_t bytes);             /* at a multiple of 256; null: there is none */
   void (*release)(void* context, void* memory, size_t bytes); /* work that uses it may still be in a stream */
   void* context;                                              /* given to both */
 } sluice_cuda_allocator;
+SLUICE_CUDA_INITIALISER(sluice_cuda_allocator)
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,9 @@ typedef struct sluice_cuda_verdict {
 } sluice_cuda_verdict;
 
 /* Line i of a sentence is the model's prediction for guess i; the line after the last guess gives the model's own
- * token. Set unused fields to null or zero. */
+ * token. Begin with sluice_cuda_verification_init(). */
 typedef struct sluice_cuda_verification {
+  size_t size; /* sizeof(sluice_cuda_verification) */
   int32_t sentences;
   int32_t block;                     /* the most lines of a sentence: one more than guesses */
   sluice_cuda_candidate const* best; /* [lines, k], of sluice_cuda_expand() */
@@ -49,6 +50,7 @@ typedef struct sluice_cuda_verification {
   sluice_cuda_candidate* tokens; /* answers, [sentences, block]: what the output grows by */
   sluice_cuda_verdict* verdicts; /* [sentences] */
 } sluice_cuda_verification;
+SLUICE_CUDA_INITIALISER(sluice_cuda_verification)
 /* One launch; uses no memory of its own. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_verify(sluice_cuda_verification const* verification,
                                                       sluice_cuda_stream stream);

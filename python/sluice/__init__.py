@@ -22,6 +22,7 @@ Greedy, BeamSearch, Sample, StochasticBeam, Blockwise
 presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
 Bias, BiasedPhrase                  what they should rather contain
+NGrams, NGramModel, Fused           language models beside a model
 
 Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
 """
@@ -29,10 +30,12 @@ Decoding lets other Python threads run, except while it is in the model. docs/py
 from . import presets
 from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
 from ._generate import generate
+from ._language import Fused, NGramModel, NGrams
 from ._library import ArgumentError, Error, RefusedError, version
 from ._model import Abilities, Draft, FunctionModel, Limits, Model, Row, Rows, Vocabulary
 from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
+from ._trace import Trace
 from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
                       LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, Penalties, Pruning, Sample, Stage,
                       StochasticBeam)
@@ -42,9 +45,10 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
     _error.__module__ = "sluice"  # as tracebacks name it
 
 __all__ = [
-    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue", "Decoder", "DecodingError", "Draft",
-    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Grammar", "Greedy", "Hypothesis",
-    "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NoRepeatNgram", "Penalties", "Pruning",
-    "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream",
-    "Submission", "UNLIMITED", "Vocabulary", "decode", "generate", "presets",
+    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue", "Decoder",
+    "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Fused",
+    "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel",
+    "NGrams", "NoRepeatNgram", "Penalties", "Pruning", "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search",
+    "Server", "Stage", "StochasticBeam", "Stream", "Submission", "Trace", "UNLIMITED", "Vocabulary", "decode", "generate",
+    "presets",
 ]

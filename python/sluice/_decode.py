@@ -13,9 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._library import ArgumentError, CBytes, CRequest, Error, call, create, library, token_array, u64
-from ._model import Table
+from ._language import Native, native
+from ._library import (ArgumentError, CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, library, size_t,
+                       token_array, u64)
+from ._model import State
 from ._search import Grammar, Search, SearchHandle
+from ._trace import Trace
 from .options import Greedy
 
 
@@ -33,6 +36,8 @@ class Request:
     """Replaces the call's (or the server's) search, of the same kind."""
     seed: int | None = None
     """For its random numbers; None: the request's number."""
+    trace: bool | str = False
+    """Whether the result has a `trace`; a string is what its page says of the request."""
 
 
 @dataclass
@@ -55,6 +60,9 @@ class Hypothesis:
     """Of how many."""
     blocks: list[int] = field(default_factory=list)
     """Of Blockwise: tokens settled in each round."""
+    stop: int = -1
+    """Which stop ended it: those of `stop_tokens` in their order, then those of `stop`; -1: none. Its tokens are all that were
+    generated, the stop included: Decoder.text cuts it off."""
 
 
 @dataclass
@@ -72,6 +80,8 @@ class Result:
     """What failed, with names and values."""
     cause: BaseException | None = None
     """What the model raised, with its traceback, if that was why."""
+    trace: Trace | None = None
+    """If Request.trace asked for it."""
 
     @property
     def ok(self) -> bool:
@@ -138,26 +148,42 @@ def to_request(item: Any) -> Request:
     return item if isinstance(item, Request) else Request(source=item)
 
 
-def to_result(seen: Any, table: Table) -> Result:
+class TraceHandle:
+    """A sluice_trace."""
+
+    def __init__(self, about: bool | str):
+        self.handle = create("trace_create", about.encode() if isinstance(about, str) else None)
+        weakref.finalize(self, library.sluice_trace_free, self.handle)
+
+    def read(self) -> Trace:
+        seen = CBytes()
+        call("trace_lines", self.handle, C.byref(seen))
+        lines = bytes_of(seen)
+        call("trace_page", self.handle, C.byref(seen))
+        return Trace(lines, bytes_of(seen))
+
+
+def to_result(seen: Any, state: State, trace: TraceHandle | None = None) -> Result:
     """A copy of a sluice_result, and the exception behind it."""
     hypotheses = []
     for i in range(seen.count):
         h = seen.hypotheses[i]
         tokens, log_probs = (h.tokens[:h.count], h.log_probs[:h.count]) if h.count else ([], [])
         hypotheses.append(Hypothesis(tokens, log_probs, h.log_prob, h.score, bool(h.finished), h.constraints_met,
-                                     h.constraints_total, h.blocks[:h.block_count] if h.block_count else []))
+                                     h.constraints_total, h.blocks[:h.block_count] if h.block_count else [], h.stop))
     message = seen.message.decode(errors="replace")
-    return Result(seen.id, hypotheses, seen.failure.decode(), message, table.cause_of(message))
+    return Result(seen.id, hypotheses, seen.failure.decode(), message, state.cause_of(message),
+                  None if trace is None else trace.read())
 
 
-def _free(model: int, grammars: dict[Grammar, int], _table: Table) -> None:
+def _free(model: Native, grammars: dict[Grammar, int]) -> None:
     for handle in grammars.values():
         library.sluice_grammar_free(handle)
-    library.sluice_model_free(model)
+    model.free()
 
 
 @contextlib.contextmanager
-def _interruptible(table: Table):
+def _interruptible(state: State):
     """Ctrl-C ends the decoding. Between calls of the model it would be lost: no Python runs there that could raise it further."""
     if (threading.current_thread() is not threading.main_thread()
             or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
@@ -165,9 +191,9 @@ def _interruptible(table: Table):
         return
 
     def handler(number: int, frame: Any) -> None:
-        if table.in_model:
+        if state.in_model:
             signal.default_int_handler(number, frame)
-        table.stopped_by = table.stopped_by or KeyboardInterrupt()
+        state.stopped_by = state.stopped_by or KeyboardInterrupt()
 
     signal.signal(signal.SIGINT, handler)
     try:
@@ -183,18 +209,16 @@ class Decoder:
     """
 
     def __init__(self, model: Any):
-        self._table = Table(model)
-        self._handle = create("model_create", C.byref(self._table.functions))
+        self.model = model
+        """The model that it was made of."""
+        self._state = State()
+        self._native = native(model, self._state)
+        self._handle = self._native.handle
         self._grammars: dict[Grammar, int] = {}
         self._has_bytes = False
         self._lock = threading.Lock()
         self._served = False  # a server has it
-        weakref.finalize(self, _free, self._handle, self._grammars, self._table)  # which the library calls until then
-
-    @property
-    def model(self) -> Any:
-        """The model that it was made of."""
-        return self._table.model
+        weakref.finalize(self, _free, self._native, self._grammars)  # whose tables the library calls until then
 
     def check(self, grammar: Grammar) -> None:
         """Compiles a grammar for this model; raises what is wrong with it, with line and column."""
@@ -205,10 +229,9 @@ class Decoder:
             return
         texts = getattr(self.model, "token_bytes", None)
         if texts is None:
-            raise TypeError("sluice: model: needs token_bytes, the bytes of each token, before it takes a grammar")
-        kept = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
-        array = (CBytes * len(kept))(*((text, len(text)) for text in kept))
-        call("model_set_bytes", self._handle, array, len(kept))
+            raise TypeError("sluice: model: needs token_bytes, the bytes of each token, before it takes a grammar or stop strings")
+        array = bytes_array(texts)
+        call("model_set_bytes", self._handle, array, len(array))
         self._has_bytes = True
 
     def _compiled(self, grammar: Grammar) -> int:
@@ -220,10 +243,29 @@ class Decoder:
     def _search(self, search: Search) -> SearchHandle:
         if not isinstance(search, Search):
             raise TypeError(f"sluice: search = {search!r}: must be Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
+        if search._stop_bytes():
+            self._set_bytes()
         return search._create(self._compiled)
 
-    def _fill(self, to: Any, request: Request, searches: dict[int, SearchHandle]) -> tuple[int | None, Any]:
-        """Fills a sluice_request. Returns the number of its source, and what has to live during the call."""
+    def text(self, hypothesis: Hypothesis, search: Search | None = None, *, include_stop: bool = False) -> bytes:
+        """The bytes of an output, up to the stop that ended it, or, with `include_stop`, up to that one's end.
+
+        search
+            The one that found it, if it has stops.
+        """
+        self._set_bytes()
+        handle = self._search(Greedy() if search is None else search)
+        tokens, count = token_array(hypothesis.tokens, "hypothesis.tokens")
+        found, size = CHypothesis(tokens=tokens, count=count, stop=hypothesis.stop), size_t()
+        arguments = handle.handle, self._handle, C.byref(found), include_stop
+        call("search_text", *arguments, None, 0, C.byref(size))
+        text = C.create_string_buffer(size.value + 1)
+        call("search_text", *arguments, text, size.value, C.byref(size))
+        return text.raw[:size.value]
+
+    def _fill(self, to: Any, request: Request,
+              searches: dict[int, SearchHandle]) -> tuple[int | None, TraceHandle | None, Any]:
+        """Fills a sluice_request. Returns the number of its source, its trace, and what has to live during the call."""
         prompt, prompt_count = token_array(request.prompt, "prompt")
         prefix, prefix_count = token_array(request.prefix, "prefix")
         to.size, to.prompt_count, to.prefix_count = C.sizeof(CRequest), prompt_count, prefix_count
@@ -241,8 +283,14 @@ class Decoder:
                 raise ArgumentError(f"sluice: seed = {request.seed}: must be in [0, 2^64)")
             seed = u64(request.seed)
             to.seed = C.pointer(seed)
-        to.source = number = self._table.add_source(request.source)
-        return number, (prompt, prefix, seed)
+        trace = None
+        if request.trace is not False:
+            if not self._has_bytes and not self._served and getattr(self.model, "token_bytes", None) is not None:
+                self._set_bytes()  # so that it shows texts
+            trace = TraceHandle(request.trace)
+            to.trace = trace.handle
+        to.source = number = self._state.add_source(request.source)
+        return number, trace, (prompt, prefix, seed)
 
     def decode(self, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
                errors: str = "raise") -> list[Result]:
@@ -264,29 +312,31 @@ class Decoder:
             raise Error("sluice: the model belongs to a server until that is closed")
         asked = [to_request(item) for item in requests]
         its_search = self._search(Greedy() if search is None else search)
-        table = self._table
+        state = self._state
         with self._lock:
-            table.errors, table.stopped_by = {}, None
-            table.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
+            state.errors, state.stopped_by = {}, None
+            state.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
             searches: dict[int, SearchHandle] = {}
-            filled, kept, numbers = (CRequest * len(asked))(), [], []
+            filled, kept, numbers, traces = (CRequest * len(asked))(), [], [], []
             try:
                 for i, request in enumerate(asked):
-                    number, keep = self._fill(filled[i], request, searches)
+                    number, trace, keep = self._fill(filled[i], request, searches)
                     numbers.append(number)
+                    traces.append(trace)
                     kept.append(keep)
-                with _interruptible(table):
+                with _interruptible(state):
                     handle = create("decode", self._handle, its_search.handle, filled, len(asked), batch)
                 try:
-                    results = [to_result(library.sluice_results_at(handle, i).contents, table) for i in range(len(asked))]
+                    results = [to_result(library.sluice_results_at(handle, i).contents, state, traces[i])
+                               for i in range(len(asked))]
                 finally:
                     library.sluice_results_free(handle)
             finally:
                 for number in numbers:
-                    table.remove_source(number)
-                table._kept = None
-            if table.stopped_by is not None:
-                stopped, table.stopped_by, table.errors = table.stopped_by, None, {}
+                    state.remove_source(number)
+                self._native.forget()
+            if state.stopped_by is not None:
+                stopped, state.stopped_by, state.errors = state.stopped_by, None, {}
                 raise stopped
         if errors == "raise":
             for result in results:

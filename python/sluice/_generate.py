@@ -23,10 +23,11 @@ _UNSUPPORTED = {
     "output_hidden_states": [None, False], "output_logits": [None, False], "penalty_alpha": [None],
     "prefix_allowed_tokens_fn": [None], "prompt_lookup_num_tokens": [None], "remove_invalid_values": [None, False],
     "renormalize_logits": [None, False], "return_dict_in_generate": [None, True], "sequence_bias": [None],
-    "stop_strings": [None], "stopping_criteria": [None], "streamer": [None], "synced_gpus": [None, False],
-    "token_healing": [None, False], "tokenizer": [None], "use_cache": [None, True], "watermarking_config": [None],
+    "stopping_criteria": [None], "streamer": [None], "synced_gpus": [None, False],
+    "token_healing": [None, False], "use_cache": [None, True], "watermarking_config": [None],
 }
-_IGNORED = ("pad_token_id", "output_scores")  # there is no padding; results always have log-probabilities
+# There is no padding; results always have log-probabilities; stop strings need the model's token_bytes instead of a tokenizer.
+_IGNORED = ("pad_token_id", "output_scores", "tokenizer")
 _SAMPLING = {"temperature": 1.0, "top_k": 50, "top_p": 1.0, "min_p": None, "typical_p": 1.0}
 
 
@@ -58,6 +59,12 @@ def _rules(encoder_decoder: bool, prompts: list[list[int]], given: dict[str, Any
             raise NotImplementedError(f"generate: no_repeat_ngram_size = {ngram}: counts n-grams of the prompt, too, and "
                                       "NoRepeatNgram those of the output alone: use decode() if that is what you want")
         rules["no_repeat_ngram"] = NoRepeatNgram(n=ngram)
+    stop = given.pop("stop_strings", None)
+    if stop:
+        if (given.get("num_beams") or 1) > 1:
+            raise NotImplementedError("generate: stop_strings with num_beams > 1: transformers' beams go on behind them: use decode() "
+                                      "with BeamSearch(stop=...), where a stop ends one hypothesis")
+        rules["stop"] = [stop] if isinstance(stop, str) else list(stop)
     return rules
 
 
@@ -116,7 +123,7 @@ def generate(model: Any, inputs: Any = None, *, batch: int = 64, seed: int = 0, 
     known = {*_UNSUPPORTED, *_IGNORED, *_SAMPLING, "input_ids", "decoder_input_ids", "do_sample", "num_beams",
              "num_return_sequences", "max_new_tokens", "min_new_tokens", "max_length", "min_length", "length_penalty",
              "early_stopping", "repetition_penalty", "no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-             "force_words_ids", "eos_token_id"}
+             "force_words_ids", "eos_token_id", "stop_strings"}
     unknown = sorted(set(given) - known)
     if unknown:
         raise TypeError(f"generate() got unexpected arguments: {', '.join(unknown)}")

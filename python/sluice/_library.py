@@ -52,11 +52,15 @@ CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i3
 CBiasedPhrase = _struct("sluice_biased_phrase", tokens=Tokens, lengths=C.POINTER(size_t), spellings=size_t, boost=C.c_float,
                         per_token=i32)
 CBiasOptions = _struct("sluice_bias_options", size=size_t, matches=i32, once=i32, lead=i32, reserved=i32)
+CNgramOptions = _struct("sluice_ngram_options", size=size_t, vocabulary=i32, bos=i32, eos=Tokens, eos_count=size_t, never=Tokens,
+                        never_count=size_t, words=Tokens, bytes=C.POINTER(CBytes), unknown=C.c_double)
+CFusedOptions = _struct("sluice_fused_options", size=size_t, word_bonus=C.c_double, words=Tokens, word_count=size_t, tokens=Tokens,
+                        token_count=size_t, unknown=Tokens, unknown_log_prob=C.c_double, normalise=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
-                   prefix_count=size_t, search=void_p, seed=C.POINTER(u64))
+                   prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p)
 CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
-                      score=C.c_double, finished=i32, constraints_met=i32, constraints_total=i32, blocks=Tokens,
-                      block_count=size_t)
+                      score=C.c_double, finished=i32, constraints_met=i32, constraints_total=i32, stop=i32,
+                      blocks=Tokens, block_count=size_t)
 CResult = _struct("sluice_result", id=u64, failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CHypothesis),
                   count=size_t)
 Done = C.CFUNCTYPE(None, void_p, C.POINTER(CResult))
@@ -70,6 +74,9 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_set": [void_p, C.c_char_p, C.c_double],
     "search_demand": [void_p, Tokens, size_t],
     "search_forbid": [void_p, Tokens, size_t],
+    "search_stop": [void_p, Tokens, size_t],
+    "search_stop_text": [void_p, C.c_char_p, size_t],
+    "search_text": [void_p, void_p, C.POINTER(CHypothesis), i32, C.c_char_p, size_t, C.POINTER(size_t)],
     "search_obey": [void_p, void_p],
     "search_prefer": [void_p, void_p],
     "bias_create": [C.POINTER(CBiasedPhrase), size_t, C.POINTER(CBiasOptions), C.POINTER(void_p)],
@@ -77,6 +84,15 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
     "catalogue_open": [C.c_char_p, C.POINTER(void_p)],
     "catalogue_create": [Tokens, C.POINTER(size_t), size_t, C.POINTER(void_p)],
+    "ngrams_open": [C.c_char_p, C.POINTER(void_p)],
+    "ngrams_find": [void_p, C.POINTER(CBytes), size_t, Tokens],
+    "ngrams_spelling": [void_p, i32, C.POINTER(CBytes)],
+    "ngrams_score": [void_p, Tokens, size_t, C.POINTER(C.c_double)],
+    "ngrams_model": [void_p, C.POINTER(CNgramOptions), C.POINTER(void_p)],
+    "model_fuse": [void_p, void_p, C.c_double, C.POINTER(CFusedOptions), C.POINTER(void_p)],
+    "trace_create": [C.c_char_p, C.POINTER(void_p)],
+    "trace_lines": [void_p, C.POINTER(CBytes)],
+    "trace_page": [void_p, C.POINTER(CBytes)],
     "decode": [void_p, void_p, C.POINTER(CRequest), size_t, size_t, C.POINTER(void_p)],
     "server_create": [void_p, void_p, size_t, size_t, C.POINTER(void_p)],
     "server_submit": [void_p, C.POINTER(CRequest), C.POINTER(CDelivery), C.POINTER(u64)],
@@ -120,11 +136,13 @@ def _load() -> C.CDLL:
     for name, arguments in _FUNCTIONS.items():
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = arguments, i32
-    for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "results_free", "server_free"):
+    for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
+                 "results_free", "server_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
     loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
+    loaded.sluice_ngrams_size.argtypes, loaded.sluice_ngrams_size.restype = [void_p], i32
     loaded.sluice_results_count.argtypes, loaded.sluice_results_count.restype = [void_p], size_t
     return loaded
 
@@ -147,6 +165,19 @@ def create(name: str, *arguments) -> int:
     call(name, *arguments, C.byref(handle))
     assert handle.value is not None
     return handle.value
+
+
+def bytes_array(texts):
+    """Texts as an array of sluice_bytes, which refers to them."""
+    kept = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+    made = (CBytes * len(kept))(*((text, len(text)) for text in kept))
+    made.kept = kept
+    return made
+
+
+def bytes_of(seen: CBytes) -> bytes:
+    """A copy of what a sluice_bytes of the library shows."""
+    return C.string_at(void_p.from_buffer(seen).value, seen.count) if seen.count else b""
 
 
 def token_array(tokens, name: str):

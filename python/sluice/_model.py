@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ._library import (BLOCKS, RAGGED, ROLL_BACK, CModelFunctions, CRow, Propose, Release, SourceLength, Start, StepView, Tokens,
-                       token_array)
+                       create, token_array)
 from ._scores import lines_of
 
 
@@ -245,21 +245,61 @@ class FunctionModel:
 _ABILITIES = {"ragged": RAGGED, "blocks": BLOCKS, "roll_back": ROLL_BACK}
 
 
+class State:
+    """What the tables of one decoder share: sources by numbers, what models raised, whether one of them runs."""
+
+    def __init__(self) -> None:
+        self.sources: dict[int, Any] = {}  # by the number that stands for each; 0: None
+        self.errors: dict[int, BaseException] = {}
+        self.stops_at: type[BaseException] | tuple = ()  # after such an error no model is called again
+        self.stopped_by: BaseException | None = None
+        self.in_model = False  # whether a model's code runs now
+        self._lock = threading.Lock()
+        self._next = self._error_count = 0
+
+    def add_source(self, source: Any) -> int | None:
+        """The number that stands for a source; None for None."""
+        if source is None:
+            return None
+        with self._lock:
+            self._next += 1
+            self.sources[self._next] = source
+            return self._next
+
+    def remove_source(self, number: int | None) -> None:
+        if number is not None:
+            self.sources.pop(number, None)
+
+    def failed(self, error: BaseException) -> int:
+        """Keeps an error; the number that stands for it."""
+        with self._lock:
+            self._error_count += 1
+            number = self._error_count % 2**30 + 1
+            self.errors[number] = error
+            if len(self.errors) > 256:
+                del self.errors[next(iter(self.errors))]
+            if self.stopped_by is None and isinstance(error, self.stops_at):
+                self.stopped_by = error
+        return number
+
+    def cause_of(self, message: str) -> BaseException | None:
+        """The exception behind a result whose message is this."""
+        found = re.search(r"the model's \w+ returned (-?\d+)$", message)
+        if found is None:
+            return None
+        number = int(found[1])
+        return self.stopped_by if number == Table.STOPPED else self.errors.get(number)
+
+
 class Table:
     """A model as the library's table of functions. What the model raises is kept, and returned as a number."""
 
     STOPPED = -1
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, state: State | None = None):
         self.model = model
-        self.sources: dict[int, Any] = {}  # by the number that stands for each; 0: None
-        self.errors: dict[int, BaseException] = {}
-        self.stops_at: type[BaseException] | tuple = ()  # after such an error the model is not called again
-        self.stopped_by: BaseException | None = None
-        self.in_model = False  # whether its code runs now
+        self.state = State() if state is None else state
         self._kept: Any = None  # the scores of the last step
-        self._lock = threading.Lock()
-        self._next = self._error_count = 0
         if isinstance(model, type) or not callable(getattr(model, "step", None)) or not callable(getattr(model, "start", None)):
             raise TypeError(f"sluice: model = {model!r}: must be an object with vocabulary, start(sources, slots) and step(rows); a "
                             "function becomes one by FunctionModel(function, Vocabulary(...))")
@@ -286,95 +326,66 @@ class Table:
         if hasattr(model, "propose"):
             self.functions.propose = Propose(self._propose)
 
-    def add_source(self, source: Any) -> int | None:
-        """The number that stands for a source; None for None."""
-        if source is None:
-            return None
-        with self._lock:
-            self._next += 1
-            self.sources[self._next] = source
-            return self._next
-
-    def remove_source(self, number: int | None) -> None:
-        if number is not None:
-            self.sources.pop(number, None)
-
-    def _failed(self, error: BaseException) -> int:
-        """Keeps an error; the number that stands for it."""
-        with self._lock:
-            self._error_count += 1
-            number = self._error_count % 2**30 + 1
-            self.errors[number] = error
-            if len(self.errors) > 256:
-                del self.errors[next(iter(self.errors))]
-            if self.stopped_by is None and isinstance(error, self.stops_at):
-                self.stopped_by = error
-        return number
-
-    def cause_of(self, message: str) -> BaseException | None:
-        """The exception behind a result whose message is this."""
-        found = re.search(r"the model's \w+ returned (-?\d+)$", message)
-        if found is None:
-            return None
-        number = int(found[1])
-        return self.stopped_by if number == self.STOPPED else self.errors.get(number)
+    def create(self) -> int:
+        """A sluice_model over it. It does not keep this table alive."""
+        return create("model_create", C.byref(self.functions))
 
     def _start(self, _user, count, sources, slots) -> int:
         try:
-            if self.stopped_by is not None:
+            if self.state.stopped_by is not None:
                 return self.STOPPED
-            self.in_model = True
-            self.model.start([self.sources.get(source) for source in sources[:count]], slots[:count])
+            self.state.in_model = True
+            self.model.start([self.state.sources.get(source) for source in sources[:count]], slots[:count])
             return 0
         except BaseException as error:
-            return self._failed(error)
+            return self.state.failed(error)
         finally:
-            self.in_model = False
+            self.state.in_model = False
 
     def _step(self, _user, count, address, scores, stride) -> int:
         try:
-            if self.stopped_by is not None:
+            if self.state.stopped_by is not None:
                 return self.STOPPED
             rows = Rows(address, count)
-            self.in_model = True
+            self.state.in_model = True
             answer = self.model.step(rows)
-            self.in_model = False
+            self.state.in_model = False
             found, stride[0], self._kept = lines_of(answer, rows.line_count, self.size, "the model's step")
             scores[0] = found
             return 0
         except BaseException as error:
-            return self._failed(error)
+            return self.state.failed(error)
         finally:
-            self.in_model = False
+            self.state.in_model = False
 
     def _release(self, _user, count, slots) -> None:
         try:
-            if self.stopped_by is None:
-                self.in_model = True
+            if self.state.stopped_by is None:
+                self.state.in_model = True
                 self.model.release(slots[:count])
         except BaseException as error:
-            self._failed(error)
+            self.state.failed(error)
         finally:
-            self.in_model = False
+            self.state.in_model = False
 
     def _source_length(self, _user, source) -> int:
         try:
-            self.in_model = True
-            return self.model.source_length(self.sources.get(source))
+            self.state.in_model = True
+            return self.model.source_length(self.state.sources.get(source))
         except BaseException as error:
-            self._failed(error)
+            self.state.failed(error)
             return -1
         finally:
-            self.in_model = False
+            self.state.in_model = False
 
     def _propose(self, _user, count, drafts) -> int:
         try:
-            if self.stopped_by is not None:
+            if self.state.stopped_by is not None:
                 return self.STOPPED
             asked = [Draft(d.slot, d.length, d.pending[:d.pending_count], d.wanted) for d in drafts[:count]]
-            self.in_model = True
+            self.state.in_model = True
             answers = self.model.propose(asked)
-            self.in_model = False
+            self.state.in_model = False
             if len(answers) != count:
                 raise ValueError(f"the model's propose answered {len(answers)} of {count} drafts")
             for i, guesses in enumerate(answers):
@@ -384,6 +395,6 @@ class Table:
                     draft.guesses[k] = int(guesses[k])
             return 0
         except BaseException as error:
-            return self._failed(error)
+            return self.state.failed(error)
         finally:
-            self.in_model = False
+            self.state.in_model = False

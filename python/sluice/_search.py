@@ -158,6 +158,12 @@ class Search:
     """Outputs are sequences of it (InCatalogue)."""
     bias: Bias | None = None
     """Outputs with its phrases score more (Biased)."""
+    stop: Sequence[str | bytes] = ()
+    """Strings that end an output, wherever they begin and end within tokens (StopSequences). The model needs `token_bytes`."""
+    stop_tokens: Sequence[Phrase] = ()
+    """Sequences of tokens that end an output."""
+    stop_minimum: int = 0
+    """The number of output tokens from which on a stop counts."""
 
     _options: ClassVar[dict[str, str]] = {}
     _kind: ClassVar[str] = ""
@@ -165,6 +171,14 @@ class Search:
     def replace(self, **changes: Any) -> Any:
         """A copy with some of the options changed."""
         return dataclasses.replace(self, **changes)
+
+    def _stop_bytes(self) -> list[bytes]:
+        if isinstance(self.stop, (str, bytes)):
+            raise TypeError(f"stop = {self.stop!r}: must be a list of strings")
+        for text in self.stop:
+            if not isinstance(text, (str, bytes)):
+                raise TypeError(f"stop = {text!r}: must be a string, or bytes")
+        return [text.encode() if isinstance(text, str) else text for text in self.stop]
 
     def _create(self, compile_grammar) -> SearchHandle:
         if not self._kind:
@@ -181,6 +195,12 @@ class Search:
             call("search_choose", made.handle, self.catalogue._handle)
         if self.bias is not None:
             call("search_prefer", made.handle, self.bias._handle)
+        for phrase in self.stop_tokens:
+            call("search_stop", made.handle, *token_array(phrase, "stop_tokens"))
+        for text in self._stop_bytes():
+            call("search_stop_text", made.handle, text, len(text))
+        if self.stop_minimum:
+            call("search_set", made.handle, b"stop_minimum", self.stop_minimum)
         return made
 
 

@@ -28,6 +28,7 @@ class Submission(concurrent.futures.Future):
         """The request's number; of its result, too."""
         self._server, self._errors = server, errors
         self._source: int | None = None
+        self._trace: Any = None
         self._settled: Callable[[list[int]], None] | None = None
 
     def cancel(self) -> bool:
@@ -115,8 +116,8 @@ class Stream:
 class _State:
     """What the server's thread writes to; it does not keep the server alive."""
 
-    def __init__(self, table: Any):
-        self.table = table
+    def __init__(self, shared: Any):
+        self.shared = shared  # with the tables of the model
         self.submissions: dict[int, Submission] = {}
         self.changed = threading.Condition()
         self.entered = 0  # calls of the library that need the server
@@ -125,9 +126,9 @@ class _State:
     def _on_done(self, user, seen) -> None:
         with self.changed:
             submission = self.submissions.pop(user)
-        self.table.remove_source(submission._source)
+        self.shared.remove_source(submission._source)
         try:
-            submission._deliver(to_result(seen.contents, self.table))
+            submission._deliver(to_result(seen.contents, self.shared, submission._trace))
         except BaseException as error:
             submission.set_exception(error)
         with self.changed:
@@ -177,14 +178,14 @@ class Server:
         if not self._decoder._lock.acquire(blocking=False):  # until the server is freed
             raise Error("sluice: the model is in use: it belongs to a server, or another thread decodes with it")
         self._decoder._served = True
-        self._decoder._table.stops_at, self._decoder._table.stopped_by = (), None
+        self._decoder._state.stops_at, self._decoder._state.stopped_by = (), None
         try:
             self._handle = create("server_create", self._decoder._handle, its_search.handle, batch, batch + queue)
         except BaseException:
             self._decoder._served = False
             self._decoder._lock.release()
             raise
-        self._state = _State(self._decoder._table)
+        self._state = _State(self._decoder._state)
         self._finalizer = weakref.finalize(self, _free, self._handle, self._state, self._decoder)
 
     def _alive(self) -> None:
@@ -217,7 +218,7 @@ class Server:
         filled, number = CRequest(), u64()
         searches: dict[int, SearchHandle] = {}  # they live until the call below has returned
         try:
-            submission._source, _kept = self._decoder._fill(filled, to_request(request), searches)
+            submission._source, submission._trace, _kept = self._decoder._fill(filled, to_request(request), searches)
             delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=seconds)
             if submission._settled is not None:
                 delivery.settled = state.settled
@@ -227,7 +228,7 @@ class Server:
             with state.changed:
                 state.submissions.pop(key, None)
                 state.changed.notify_all()
-            self._decoder._table.remove_source(submission._source)
+            self._decoder._state.remove_source(submission._source)
             raise
         finally:
             self._leave()

@@ -35,6 +35,9 @@ static sluice_search* made(char const* kind) {
 
 /* Of the ways of expected.h. */
 static int samples(int way) { return way == 2 || way == 11; }
+static int greedy(int way) {
+  return way == 0 || way == 4 || way == 8 || way == penalised || way == biased_once || way == stopped_greedy;
+}
 static int blocks(int way) { return way >= blocks_guessed && way < engine && way != chosen; }
 static int looks_up(int way) { return way == blocks_looked_up || way == blocks_both; }
 enum { all_abilities = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK };
@@ -65,12 +68,11 @@ static void obey(sluice_search* search, sluice_model* model, char const* kind, c
 /* The searches of expected.cpp. */
 static sluice_search* search_of(int way, sluice_model* model) {
   static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5}, undone[] = {5, 3, 7};
-  sluice_search* const search =
-      made(way == 0 || way == 4 || way == 8 || way == penalised || way == biased_once ? "greedy"
-           : samples(way)                                                             ? "sample"
-           : way == drawing                                                           ? "stochastic"
-           : blocks(way)                                                              ? "blockwise"
-                                                                                      : "beam");
+  sluice_search* const search = made(greedy(way)      ? "greedy"
+                                     : samples(way)   ? "sample"
+                                     : way == drawing ? "stochastic"
+                                     : blocks(way)    ? "blockwise"
+                                                      : "beam");
   if (way == drawing) {
     CHECK(sluice_search_set(search, "width", 3) == SLUICE_OK);
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
@@ -129,11 +131,53 @@ static sluice_search* search_of(int way, sluice_model* model) {
     CHECK(sluice_search_set(search, "penalty_prompt", 0) == SLUICE_OK);
     CHECK(sluice_search_set(search, "no_repeat_ngram", 2) == SLUICE_OK);
   }
+  if (way == stopped || way == stopped_greedy) {
+    size_t i;
+    CHECK(sluice_search_stop(search, stop_tokens, 2) == SLUICE_OK);
+    for (i = 0; i < sizeof stop_texts / sizeof *stop_texts; ++i)
+      CHECK(sluice_search_stop_text(search, stop_texts[i], strlen(stop_texts[i])) == SLUICE_OK);
+    CHECK(sluice_search_stop(search, stop_tokens + 2, 2) == SLUICE_OK);
+    if (way == stopped_greedy) CHECK(sluice_search_set(search, "stop_minimum", 5) == SLUICE_OK);
+  }
   if (way == 7) {
     CHECK(sluice_search_set(search, "penalty", 2) == SLUICE_OK);
     CHECK(sluice_search_set(search, "alpha", 0.6) == SLUICE_OK);
   }
   return search;
+}
+
+/* The table's own model, or n-grams beside it; `others` are those that it needs. */
+static sluice_model* model_of(table* t, int32_t abilities, int way, sluice_model** others) {
+  sluice_model *const model = spelling(t, abilities, way), *sum = NULL;
+  others[0] = others[1] = NULL;
+  if (way == fused) {
+    static char const path[] = "sluice.test.c.arpa";
+    static sluice_token const eos[] = {2}, never[] = {0, 1}, bonus[] = {3, 5};
+    FILE* const file = fopen(path, "w");
+    sluice_ngrams* ngrams = NULL;
+    sluice_bytes spellings[table_size];
+    int32_t words[table_size];
+    sluice_ngram_options options = sluice_ngram_options_init();
+    sluice_fused_options how = sluice_fused_options_init();
+    int i;
+    CHECK(file != NULL && fputs(words_arpa, file) >= 0 && fclose(file) == 0);
+    CHECK(sluice_ngrams_open(path, &ngrams) == SLUICE_OK && sluice_ngrams_size(ngrams) == 7);
+    CHECK(remove(path) == 0); /* text is read, not mapped */
+    for (i = 0; i < table_size; ++i) spellings[i].data = table_words[i], spellings[i].count = strlen(table_words[i]);
+    CHECK(sluice_ngrams_find(ngrams, spellings, table_size, words) == SLUICE_OK && words[7] == -1 && words[3] >= 0);
+    options.vocabulary = table_size, options.bos = 1, options.eos = eos, options.eos_count = 1;
+    options.never = never, options.never_count = 2, options.words = words, options.unknown = -0.5;
+    CHECK(sluice_ngrams_model(ngrams, &options, &others[0]) == SLUICE_OK);
+    sluice_ngrams_free(ngrams);
+    others[1] = model;
+    how.word_bonus = 0.125, how.words = bonus, how.word_count = 2;
+    CHECK(sluice_model_fuse(model, others[0], 0.75, &how, &sum) == SLUICE_OK);
+    return sum;
+  }
+  return model;
+}
+static void free_models(sluice_model* model, sluice_model** others) {
+  sluice_model_free(model), sluice_model_free(others[1]), sluice_model_free(others[0]);
 }
 
 static void make_requests(int way, uint64_t* sources, sluice_request* requests) {
@@ -153,7 +197,8 @@ static void decodes(table* t, int32_t abilities) {
   for (way = 0; way < ways; ++way) {
     uint64_t sources[sentences];
     sluice_request requests[sentences];
-    sluice_model* const model = spelling(t, abilities, way);
+    sluice_model* others[2];
+    sluice_model* const model = model_of(t, abilities, way, others);
     sluice_search* const search = search_of(way, model);
     size_t b, tokens = 0, rounds = 0;
     make_requests(way, sources, requests);
@@ -187,7 +232,7 @@ static void decodes(table* t, int32_t abilities) {
     sluice_search_free(search);
     CHECK(t->released > 0);
     CHECK(t->destroyed == 0);
-    sluice_model_free(model);
+    free_models(model, others);
     CHECK(t->destroyed == 1);
   }
 }
@@ -244,7 +289,8 @@ static void serves(table* t) {
     sluice_request requests[sentences];
     answer answers[sentences];
     sluice_search* search;
-    model = spelling(t, blocks(way) ? all_abilities : 0, way);
+    sluice_model* others[2];
+    model = model_of(t, blocks(way) ? all_abilities : 0, way, others);
     search = search_of(way, model);
     sluice_server* server = NULL;
     int i, settled = 0;
@@ -277,7 +323,7 @@ static void serves(table* t) {
       CHECK(sluice_server_submit(server, &requests[0], &delivery, NULL) == SLUICE_REFUSED);
     }
     sluice_server_free(server);
-    sluice_model_free(model);
+    free_models(model, others);
   }
   model = spelling(t, 0, 0);
   {
@@ -488,6 +534,201 @@ static void prefers(void) {
   sluice_bias_free(NULL);
 }
 
+/* Stops: the text, and what is wrong. */
+static void stops(table* t) {
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model *const model = spelling(t, 0, 0), *silent = NULL;
+  sluice_search* const search = made("greedy");
+  sluice_results* results = NULL;
+  sluice_request request = sluice_request_init();
+  static sluice_token const tokens[] = {3, 4, 6, 7};
+  sluice_hypothesis found;
+  char text[16];
+  size_t count = 0;
+  memset(&found, 0, sizeof found);
+  REFUSED(sluice_search_stop(search, tokens, 0), "tokens = []");
+  REFUSED(sluice_search_stop(search, NULL, 1), "tokens");
+  REFUSED(sluice_search_stop(NULL, tokens, 1), "search");
+  REFUSED(sluice_search_stop_text(search, "", 0), "bytes");
+  REFUSED(sluice_search_stop_text(search, NULL, 1), "bytes");
+  REFUSED(sluice_search_stop_text(NULL, "a", 1), "search");
+  CHECK(sluice_search_stop_text(search, "]1", 2) == SLUICE_OK);
+  CHECK(sluice_search_stop(search, tokens + 3, 1) == SLUICE_OK);
+  CHECK(sluice_model_create(&functions, &silent) == SLUICE_OK);
+  REFUSED(sluice_decode(silent, search, &request, 1, 0, &results), "needs sluice_model_set_bytes");
+  found.tokens = tokens, found.count = 3, found.stop = 1;
+  CHECK(sluice_search_text(search, model, &found, 0, text, sizeof text, &count) == SLUICE_OK);
+  CHECK(count == 1 && text[0] == '[');
+  CHECK(sluice_search_text(search, model, &found, 1, text, 2, &count) == SLUICE_OK);
+  CHECK(count == 3 && memcmp(text, "[]", 2) == 0);
+  found.count = 4, found.stop = 0;
+  CHECK(sluice_search_text(search, model, &found, 0, NULL, 0, &count) == SLUICE_OK && count == 3);
+  found.stop = -1;
+  CHECK(sluice_search_text(search, model, &found, 0, text, sizeof text, &count) == SLUICE_OK);
+  CHECK(count == 5 && memcmp(text, "[]11,", 5) == 0);
+  found.stop = 2;
+  REFUSED(sluice_search_text(search, model, &found, 0, text, sizeof text, &count), "is none of these 2 stops");
+  REFUSED(sluice_search_text(search, silent, &found, 0, text, sizeof text, &count), "needs sluice_model_set_bytes");
+  REFUSED(sluice_search_text(search, model, &found, 2, text, sizeof text, &count), "include_stop = 2");
+  REFUSED(sluice_search_text(search, model, &found, 0, NULL, 1, &count), "text");
+  REFUSED(sluice_search_text(search, model, NULL, 0, text, 1, &count), "found");
+  REFUSED(sluice_search_text(search, model, &found, 0, text, 1, NULL), "count");
+  CHECK(sluice_search_set(search, "stop_minimum", -1) == SLUICE_OK);
+  REFUSED(sluice_decode(model, search, &request, 1, 0, &results), "stops.minimum = -1");
+  sluice_search_free(search), sluice_model_free(model), sluice_model_free(silent);
+}
+
+/* Traces are those of C++; one request at a time has one. */
+static void on_traced(void* user, sluice_result const* result) {
+  sluice_bytes* const seen = user;
+  (void)result;
+  CHECK(sluice_trace_lines((sluice_trace*)(void const*)seen->data, seen) == SLUICE_OK);
+}
+static void traces(table* t) {
+  static int const some[] = {0, 1, 2, 6, 7, drawing, stopped};
+  size_t w, i;
+  for (w = 0; w < sizeof some / sizeof *some; ++w) {
+    uint64_t sources[sentences];
+    sluice_request requests[sentences];
+    sluice_model* const model = spelling(t, all_abilities, some[w]);
+    sluice_search* const search = search_of(some[w], model);
+    sluice_trace* trace[2] = {NULL, NULL};
+    sluice_results* results = NULL;
+    sluice_server* server = NULL;
+    sluice_delivery delivery = sluice_delivery_init();
+    sluice_bytes lines, page, copied = {NULL, 0};
+    char* lines_of_first = NULL;
+    make_requests(some[w], sources, requests);
+    for (i = 0; i < 2; ++i) CHECK(sluice_trace_create(i == 0 ? "the <first>" : NULL, &trace[i]) == SLUICE_OK);
+    requests[2].trace = requests[4].trace = trace[0];
+    REFUSED(sluice_decode(model, search, requests, 5, 2, &results), "trace = taken: must be of one request at a time");
+    requests[4].trace = trace[1];
+    CHECK(sluice_decode(model, search, requests, 5, 1, &results) == SLUICE_OK); /* so in the same slots */
+    for (i = 0; i < 5; ++i) CHECK(differs(some[w], sources[i], i, sluice_results_at(results, i)) == 0);
+    sluice_results_free(results);
+    CHECK(sluice_trace_lines(trace[0], &lines) == SLUICE_OK);
+    lines_of_first = malloc(lines.count);
+    if (lines_of_first == NULL) exit(2);
+    memcpy(lines_of_first, lines.data, lines.count), copied.data = lines_of_first, copied.count = lines.count;
+    CHECK(sluice_trace_page(trace[0], &page) == SLUICE_OK);
+    CHECK(trace_differs(some[w], sources[2], 2, "the <first>", copied, page) == 0);
+    CHECK(sluice_trace_lines(trace[1], &lines) == SLUICE_OK && lines.count > 300);
+
+    /* Again by a server, where it is the request's first number that may differ. */
+    CHECK(sluice_server_create(model, search, 0, 0, &server) == SLUICE_OK);
+    delivery.user = &lines, delivery.done = on_traced, lines.data = (char const*)(void*)trace[0];
+    for (i = 0; i < 2; ++i) {
+      sluice_delivery quiet = sluice_delivery_init();
+      answer a;
+      memset(&a, 0, sizeof a), a.way = some[w], a.source = sources[i], a.seed = i;
+      quiet.user = &a, quiet.done = on_done;
+      requests[i].seed = &a.seed;
+      CHECK(sluice_server_submit(server, &requests[i], &quiet, NULL) == SLUICE_OK);
+      CHECK(sluice_server_drain(server) == SLUICE_OK && a.done == 1 && a.differences == 0);
+    }
+    {
+      uint64_t const seed = 2;
+      requests[2].seed = &seed;
+      CHECK(sluice_server_submit(server, &requests[2], &delivery, NULL) == SLUICE_OK);
+      CHECK(sluice_server_drain(server) == SLUICE_OK);
+      requests[2].seed = NULL;
+    }
+    CHECK(lines.count == copied.count && memcmp(lines.data, copied.data, copied.count) == 0);
+    sluice_server_free(server);
+    free(lines_of_first);
+    sluice_trace_free(trace[0]), sluice_trace_free(trace[1]);
+    sluice_search_free(search), sluice_model_free(model);
+  }
+  {
+    sluice_bytes lines;
+    REFUSED(sluice_trace_create(NULL, NULL), "trace");
+    REFUSED(sluice_trace_lines(NULL, &lines), "trace");
+    REFUSED(sluice_trace_page(NULL, &lines), "trace");
+    sluice_trace_free(NULL);
+  }
+}
+
+/* What is wrong with language models. */
+static void language(table* t) {
+  static char const path[] = "sluice.test.c.arpa";
+  sluice_model *const model = spelling(t, 0, 0), *made_model = NULL;
+  sluice_ngrams* ngrams = NULL;
+  sluice_ngram_options options = sluice_ngram_options_init();
+  sluice_fused_options how = sluice_fused_options_init();
+  sluice_bytes spelling_of = {NULL, 3};
+  sluice_token const eos[] = {2}, outside[] = {8};
+  int32_t words[table_size] = {0}, word = 7;
+  double log_prob = 0;
+  FILE* const file = fopen(path, "w");
+  CHECK(file != NULL && fputs(words_arpa, file) >= 0 && fclose(file) == 0);
+  CHECK(sluice_ngrams_open(path, &ngrams) == SLUICE_OK);
+  CHECK(remove(path) == 0);
+  REFUSED(sluice_ngrams_open(NULL, &ngrams), "file");
+  REFUSED(sluice_ngrams_open(path, NULL), "ngrams");
+  {
+    sluice_ngrams* other = NULL;
+    CHECK(sluice_ngrams_open(path, &other) == SLUICE_FAILED && other == NULL);
+    CHECK(strstr(sluice_last_error(), "sluice.test.c.arpa: cannot be opened") != NULL);
+  }
+  REFUSED(sluice_ngrams_find(ngrams, &spelling_of, 1, words), "spellings[0].data");
+  REFUSED(sluice_ngrams_find(ngrams, NULL, 1, words), "spellings");
+  REFUSED(sluice_ngrams_find(ngrams, &spelling_of, 1, NULL), "words");
+  REFUSED(sluice_ngrams_find(NULL, &spelling_of, 1, words), "ngrams");
+  REFUSED(sluice_ngrams_spelling(ngrams, 7, &spelling_of), "word = 7: the table has 7");
+  CHECK(sluice_ngrams_spelling(ngrams, 3, &spelling_of) == SLUICE_OK && memcmp(spelling_of.data, "a", 1) == 0);
+  REFUSED(sluice_ngrams_score(ngrams, &word, 1, &log_prob), "words = 7: the table has 7");
+  REFUSED(sluice_ngrams_score(ngrams, NULL, 1, &log_prob), "words");
+  REFUSED(sluice_ngrams_score(ngrams, NULL, 0, NULL), "log_prob");
+  CHECK(sluice_ngrams_score(ngrams, NULL, 0, &log_prob) == SLUICE_OK);
+  CHECK(fabs(log_prob + 1.6 * log(10)) < 1e-5); /* the end after <s>: -0.4 - 1.2 */
+  CHECK(sluice_ngrams_size(NULL) == 0);
+
+  REFUSED(sluice_ngrams_model(NULL, NULL, &made_model), "ngrams");
+  REFUSED(sluice_ngrams_model(ngrams, NULL, NULL), "model");
+  options.words = words;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "vocabulary = 0");
+  options.vocabulary = -1;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "vocabulary = -1");
+  options.vocabulary = table_size, options.words = NULL;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "exactly one of them");
+  options.words = words, words[5] = 7;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "word = 7");
+  words[5] = -1, options.eos_count = 1;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "eos");
+  options.eos = eos, options.unknown = NAN;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "unknown");
+  options.unknown = 0, options.size = 4;
+  REFUSED(sluice_ngrams_model(ngrams, &options, &made_model), "sluice_ngram_options.size = 4");
+  CHECK(made_model == NULL);
+  options.size = offsetof(sluice_ngram_options, vocabulary); /* nothing but the size: the table's words */
+  CHECK(sluice_ngrams_model(ngrams, &options, &made_model) == SLUICE_OK);
+  {
+    sluice_model* sum = NULL;
+    REFUSED(sluice_model_fuse(NULL, made_model, 1, NULL, &sum), "model");
+    REFUSED(sluice_model_fuse(model, NULL, 1, NULL, &sum), "language");
+    REFUSED(sluice_model_fuse(model, made_model, 1, NULL, NULL), "fused");
+    REFUSED(sluice_model_fuse(model, model, 1, NULL, &sum), "must be another model");
+    REFUSED(sluice_model_fuse(model, made_model, 1, NULL, &sum), "language model");
+    how.words = outside, how.word_count = 1;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "words = 8");
+    how.words = NULL;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "words");
+    how.word_count = 0, how.normalise = 2;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "normalise = 2");
+    how.normalise = 0, how.reserved = 1;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "reserved = 1");
+    how.reserved = 0, how.word_bonus = INFINITY;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "word_bonus = inf");
+    how.word_bonus = 0;
+    REFUSED(sluice_model_fuse(model, made_model, NAN, &how, &sum), "weight = ");
+    how.size = 12;
+    REFUSED(sluice_model_fuse(model, made_model, 1, &how, &sum), "sluice_fused_options.size = 12");
+    CHECK(sum == NULL);
+  }
+  sluice_ngrams_free(ngrams), sluice_ngrams_free(NULL);
+  sluice_model_free(made_model), sluice_model_free(model);
+}
+
 /* What is wrong with a catalogue, and with guesses. */
 static void chooses(table* t) {
   static sluice_token const tokens[] = {5, 6, 5, 6, -1};
@@ -554,6 +795,9 @@ int main(void) {
   obeys(t);
   prefers();
   chooses(t);
+  stops(t);
+  traces(t);
+  language(t);
   failures += sizes(t, &passed);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);

@@ -12,23 +12,32 @@
 
 void beam_refusals(int* passed_checks, int* failed_checks) {
   int32_t const ends[] = {2};
-  sluice_cuda_beam_options good, options;
+  sluice_cuda_beam_options good = sluice_cuda_beam_options_init(), options;
+  size_t const short_options = offsetof(sluice_cuda_beam_options, longest);
+  size_t const short_task = offsetof(sluice_cuda_task, selection);
   sluice_cuda_beam* beam = NULL;
   sluice_cuda_expander* expander = NULL;
   sluice_cuda_results* results = NULL;
-  sluice_cuda_allocator allocator = {NULL, NULL, NULL};
-  sluice_cuda_rows rows;
-  sluice_cuda_task task, wrong;
+  sluice_cuda_allocator allocator = sluice_cuda_allocator_init();
+  sluice_cuda_rows rows = sluice_cuda_rows_init();
+  sluice_cuda_task task = sluice_cuda_task_init(), wrong;
   sluice_cuda_sentence const sentence = {1, 1, 0, -1, 0};
   sluice_cuda_sentence bad;
   int32_t const beyond = 99;
   int32_t count = 0;
   float* scores;
-  REFUSED(sluice_cuda_beam_options_init(NULL, 0, 4, 1), "options");
-  REFUSED(sluice_cuda_beam_options_init(&good, 3, 4, 1), "preset = 3");
-  REFUSED(sluice_cuda_beam_options_init(&good, 0, 0, 1), "width = 0");
-  CHECK(sluice_cuda_beam_options_init(&good, SLUICE_CUDA_FAIRSEQ, 4, 1) == SLUICE_CUDA_OK);
-  CHECK(good.max_length == 201 && good.sentences == 1);
+  REFUSED(sluice_cuda_beam_options_preset(NULL, 0, 4, 1), "options");
+  REFUSED(sluice_cuda_beam_options_preset(&good, 3, 4, 1), "preset = 3");
+  REFUSED(sluice_cuda_beam_options_preset(&good, 0, 0, 1), "width = 0");
+  CHECK(sluice_cuda_beam_options_preset(&good, SLUICE_CUDA_FAIRSEQ, 4, 1) == SLUICE_CUDA_OK);
+  CHECK(good.max_length == 201 && good.sentences == 1 && good.size == sizeof good);
+  /* Options of an earlier header get what they have room for. */
+  memset(&options, 0x55, sizeof options), options.size = short_options;
+  CHECK(sluice_cuda_beam_options_preset(&options, SLUICE_CUDA_FAIRSEQ, 4, 1) == SLUICE_CUDA_OK);
+  CHECK(options.size == short_options && options.sentences == 1 && options.longest == 0x55555555);
+  options.size = 0;
+  REFUSED(sluice_cuda_beam_options_preset(&options, 0, 4, 1), "sluice_cuda_beam_options.size = 0");
+  REFUSED(sluice_cuda_beam_create(&options, NULL, &beam), "sluice_cuda_beam_options.size = 0");
   good.vocabulary = 20, good.eos = ends, good.eos_count = 1, good.max_length = 10, good.sentences = 2;
   good.slot_length = 50;
 #define WITHOUT(change, text)                                                                                          \
@@ -71,6 +80,9 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   REFUSED(sluice_cuda_beam_create(&good, NULL, NULL), "beam");
   REFUSED(sluice_cuda_beam_create(&good, &allocator, &beam), "allocate");
   CHECK(beam == NULL);
+  options = good, options.size = short_options, options.longest = -1; /* which is not looked at */
+  CHECK(sluice_cuda_beam_create(&options, NULL, &beam) == SLUICE_CUDA_OK);
+  sluice_cuda_beam_free(beam), beam = NULL;
   CHECK(sluice_cuda_beam_create(&good, NULL, &beam) == SLUICE_CUDA_OK);
 #define REFUSED_BEGIN(change, text)                                                                                    \
   bad = sentence;                                                                                                      \
@@ -96,6 +108,13 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   REFUSED(sluice_cuda_beam_rows(beam, NULL), "rows");
   REFUSED(sluice_cuda_beam_task(NULL, &task), "beam");
   REFUSED(sluice_cuda_beam_task(beam, NULL), "task");
+  rows.size = 8;
+  REFUSED(sluice_cuda_beam_rows(beam, &rows), "sluice_cuda_rows.size = 8");
+  wrong = sluice_cuda_task_init(), wrong.size = short_task, wrong.selection.draws = 77;
+  CHECK(sluice_cuda_beam_task(beam, &wrong) == SLUICE_CUDA_OK);
+  CHECK(wrong.columns == 20 && wrong.size == short_task && wrong.selection.draws == 77);
+  wrong.size = 0;
+  REFUSED(sluice_cuda_beam_task(beam, &wrong), "sluice_cuda_task.size = 0");
   REFUSED(sluice_cuda_beam_advance(NULL, NULL), "beam");
   REFUSED(sluice_cuda_beam_remaining(NULL, &count, NULL), "beam");
   REFUSED(sluice_cuda_beam_remaining(beam, NULL, NULL), "count");

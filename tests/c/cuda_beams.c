@@ -22,8 +22,8 @@ static beam_case make_case(int32_t round) {
   int32_t const width = 1 + below(5);
   int32_t i, n;
   made.preset = round % 3, made.length_penalty = made.preset == 1 && below(3) == 0 ? 0 : 0.5 * (double)below(4);
-  memset(options, 0x55, sizeof *options);
-  CHECK(sluice_cuda_beam_options_init(options, made.preset, width, made.length_penalty) == SLUICE_CUDA_OK);
+  memset(options, 0x55, sizeof *options), options->size = sizeof *options;
+  CHECK(sluice_cuda_beam_options_preset(options, made.preset, width, made.length_penalty) == SLUICE_CUDA_OK);
   CHECK(options->width == width && options->n_best == 1 && options->vocabulary == 0 && options->eos == NULL);
   options->vocabulary = 7 + below(12), options->eos = ends, options->eos_count = below(8) == 0 ? 0 : 1 + below(2);
   options->never = specials, options->never_count = 2, options->log_probs = below(4) == 0;
@@ -84,8 +84,8 @@ static void search(beam_case* one, int32_t places, int lends) {
   sluice_cuda_stream const stream = device_stream();
   sluice_cuda_expander* expander = NULL;
   sluice_cuda_beam* beam = NULL;
-  sluice_cuda_rows rows;
-  sluice_cuda_task task;
+  sluice_cuda_rows rows = sluice_cuda_rows_init();
+  sluice_cuda_task task = sluice_cuda_task_init();
   int32_t *const who = NEW(int32_t, places), *const running = NEW(int32_t, places);
   int32_t number, next = 0, left = 0, there = 0, steps, different = 0;
   void* workspace = NULL;
@@ -163,8 +163,8 @@ static void shown(void) {
   must(sluice_cuda_expander_create(NULL, 0, NULL, &expander));
   /* clang-format off */
   // [beam]
-  sluice_cuda_beam_options options;
-  must(sluice_cuda_beam_options_init(&options, SLUICE_CUDA_FAIRSEQ, 4, 1));  // width 4, length penalty 1
+  sluice_cuda_beam_options options = sluice_cuda_beam_options_init();
+  must(sluice_cuda_beam_options_preset(&options, SLUICE_CUDA_FAIRSEQ, 4, 1));  // width 4, length penalty 1
   options.vocabulary = words, options.eos = &eos, options.eos_count = 1;
   options.sentences = places, options.max_length = 12;
   sluice_cuda_beam* beam = NULL;
@@ -172,9 +172,9 @@ static void shown(void) {
   sluice_cuda_sentence const sentences[places] = {{.last = bos}, {.last = bos}, {.last = bos}};
   must(sluice_cuda_beam_begin(beam, 0, places, sentences, stream));
 
-  sluice_cuda_rows rows;  // on the device: what to feed, and which slot each row goes on from
+  sluice_cuda_rows rows = sluice_cuda_rows_init();  // on the device: what to feed, and from which slot each row goes on
   must(sluice_cuda_beam_rows(beam, &rows));
-  sluice_cuda_task task;
+  sluice_cuda_task task = sluice_cuda_task_init();
   must(sluice_cuda_beam_task(beam, &task));
   task.scores = logits, task.type = SLUICE_CUDA_FLOAT;  // [places * 4, words], where the model leaves them
   // [/beam]

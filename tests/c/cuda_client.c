@@ -127,7 +127,7 @@ static memory_of_case* make_lines(int32_t type, int32_t rows, int32_t columns, i
     if (below(2)) query->only = below(sets) * words;
     if (below(2)) query->shortlist = below(sets) * words;
   }
-  sluice_cuda_task_init(task);
+  *task = sluice_cuda_task_init();
   CHECK(task->selection.queries == NULL && task->selection.draws == 1 && task->selection.cuts == 1);
   CHECK(task->k == 1 && task->query.best == 1 && task->query.normalise == 1 && task->query.temperature == 1);
   CHECK(task->scores == NULL && task->query.shortlist == -1 && task->query.only == -1);
@@ -247,7 +247,7 @@ static void merges(void) {
     merge_case made;
     void* there[8];
     memset(&made, 0, sizeof made);
-    merge = &made.merge;
+    merge = &made.merge, *merge = sluice_cuda_merge_init();
     for (i = 0; i < rows; ++i) line[i].row = (i * 5 + round) % rows, line[i].base = -(double)below(8) / 4;
     for (i = 0; i < groups; ++i) {
       group[i].first = i * 4, group[i].lines = 1 + below(4), group[i].keep = i == 2 ? 0 : 1 + below(2 * k);
@@ -309,7 +309,7 @@ static void verifies(void) {
     sluice_cuda_verification* task;
     void* there[9];
     memset(&made, 0, sizeof made), memset(there, 0, sizeof there);
-    task = &made.task;
+    task = &made.task, *task = sluice_cuda_verification_init();
     for (i = 0; i < lines; ++i) {
       guesses[i] = below(4) == 0 ? below(vocabulary) : best[i * k].token;
       log_probs[i] = below(9) == 0 ? -INFINITY : -uniform(0, 3);
@@ -370,7 +370,7 @@ static void borrows(void) {
   memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 2, 9000, 5, 1, 0);
   sluice_cuda_expander* expander = NULL;
   lender l = {0, 0, 0};
-  sluice_cuda_allocator allocator = {NULL, NULL, NULL};
+  sluice_cuda_allocator allocator = sluice_cuda_allocator_init();
   float bias = 0;
   REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, &expander), "allocate");
   allocator.allocate = lend;
@@ -446,8 +446,7 @@ static void refuses(void) {
   REFUSED(sluice_cuda_expand(expander, &good, NULL, 0, NULL), "bias.size() = 3");
   sluice_cuda_expander_free(expander);
   {
-    sluice_cuda_merge merge;
-    memset(&merge, 0, sizeof merge);
+    sluice_cuda_merge merge = sluice_cuda_merge_init();
     REFUSED(sluice_cuda_merge_beams(NULL, NULL), "merge");
     REFUSED(sluice_cuda_merge_beams(&merge, NULL), "k = 0");
     merge.k = 2;
@@ -468,8 +467,7 @@ static void refuses(void) {
     REFUSED(sluice_cuda_merge_beams(&merge, NULL), "ends");
   }
   {
-    sluice_cuda_verification task_of_blocks;
-    memset(&task_of_blocks, 0, sizeof task_of_blocks);
+    sluice_cuda_verification task_of_blocks = sluice_cuda_verification_init();
     REFUSED(sluice_cuda_verify(NULL, NULL), "verification");
     REFUSED(sluice_cuda_verify(&task_of_blocks, NULL), "block = 0");
     task_of_blocks.block = 3, task_of_blocks.k = 1;
@@ -485,6 +483,57 @@ static void refuses(void) {
   }
   device_delete(space);
   free_lines(made);
+}
+
+/* Structs of an earlier header end earlier, those of a later one go on. Nothing is read or written beyond them. */
+typedef struct longer_task {
+  sluice_cuda_task known;
+  void* later;
+} longer_task;
+typedef struct longer_merge {
+  sluice_cuda_merge known;
+  int64_t later;
+} longer_merge;
+
+static void sizes(void) {
+  memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 1, 300, 4, 1, 0);
+  size_t const short_task = offsetof(sluice_cuda_task, selection);
+  sluice_cuda_task *const older = taken(short_task), whole = made->lines.task;
+  sluice_cuda_expander* expander = NULL;
+  sluice_cuda_merge merge = sluice_cuda_merge_init();
+  sluice_cuda_verification blocks = sluice_cuda_verification_init();
+  sluice_cuda_allocator allocator = sluice_cuda_allocator_init();
+  longer_task longer;
+  longer_merge longer_merge_;
+  CHECK(whole.selection.queries == NULL);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  memcpy(older, &whole, short_task), older->size = short_task; /* a sanitizer sees what lies behind it */
+  CHECK(sluice_cuda_expand(expander, older, NULL, 0, device_stream()) == SLUICE_CUDA_OK);
+  CHECK(wrong(made) == 0);
+  older->size = short_task - 8;
+  REFUSED(sluice_cuda_expand(expander, older, NULL, 0, NULL), "was never below ");
+  older->size = 0;
+  REFUSED(sluice_cuda_expand(expander, older, NULL, 0, NULL), "sluice_cuda_task.size = 0: must be sizeof(");
+
+  memset(&longer, 0, sizeof longer), longer.known = whole, longer.known.size = sizeof longer;
+  CHECK(sluice_cuda_expand(expander, &longer.known, NULL, 0, device_stream()) == SLUICE_CUDA_OK);
+  CHECK(wrong(made) == 0);
+  longer.later = expander;
+  REFUSED(sluice_cuda_expand(expander, &longer.known, NULL, 0, NULL), "members that this library does not know");
+
+  merge.k = 1, merge.size = offsetof(sluice_cuda_merge, totals);
+  CHECK(sluice_cuda_merge_beams(&merge, NULL) == SLUICE_CUDA_OK); /* of no groups */
+  merge.size = 8;
+  REFUSED(sluice_cuda_merge_beams(&merge, NULL), "sluice_cuda_merge.size = 8");
+  memset(&longer_merge_, 0, sizeof longer_merge_), longer_merge_.known.k = 1;
+  longer_merge_.known.size = sizeof longer_merge_, longer_merge_.later = 1;
+  REFUSED(sluice_cuda_merge_beams(&longer_merge_.known, NULL), "sluice_cuda_merge.size");
+  blocks.size = 0;
+  REFUSED(sluice_cuda_verify(&blocks, NULL), "sluice_cuda_verification.size = 0");
+  sluice_cuda_expander_free(expander), expander = NULL;
+  allocator.size = 0;
+  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, &expander), "sluice_cuda_allocator.size = 0");
+  free(older), free_lines(made);
 }
 
 /* ---- what docs/cuda.md shows ---- */
@@ -504,8 +553,7 @@ static void greedy_step(void) {
   logits = THERE(numbers, sentences * words);
   /* clang-format off */
   // [expand]
-  sluice_cuda_task task;
-  sluice_cuda_task_init(&task);  // the best token of each line, with its log-probability
+  sluice_cuda_task task = sluice_cuda_task_init();  // the best token of each line, with its log-probability
   task.scores = logits, task.type = SLUICE_CUDA_HALF;  // where the model left them
   task.rows = sentences, task.columns = words;
   task.best = best, task.results = results;
@@ -539,14 +587,13 @@ static void draw_step(void) {
   sluice_cuda_selected* const selected = device_new(NULL, sizeof(sluice_cuda_selected) * sentences);
   sluice_cuda_stream const stream = device_stream();
   sluice_cuda_expander* expander = NULL;
-  sluice_cuda_task task;
+  sluice_cuda_task task = sluice_cuda_task_init();
   uint64_t const seed = 7, position = 3;
   void *logits, *draws_there;
   int32_t i, v;
   for (i = 0; i < sentences * words; ++i) numbers[i] = uniform(-3, 3);
   logits = THERE(numbers, sentences * words);
   CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
-  sluice_cuda_task_init(&task);
   task.scores = logits, task.rows = sentences, task.columns = words, task.best = best, task.results = results;
   /* clang-format off */
   // [draw]
@@ -584,7 +631,7 @@ int main(void) {
   if (device_missing()) return 0;
   CHECK(strcmp(sluice_cuda_last_error(), "") == 0 && sluice_cuda_last_code() == 0);
   CHECK(strncmp(sluice_cuda_version(), "0.", 2) == 0);
-  sluice_cuda_query_init(NULL), sluice_cuda_task_init(NULL);
+  sluice_cuda_query_init(NULL);
   greedy_step();
   draw_step();
   expands();
@@ -592,6 +639,7 @@ int main(void) {
   verifies();
   borrows();
   refuses();
+  sizes();
   beams(&passed, &failures);
   printf("%d passed, %d failed\n", passed, failures);
   return failures == 0 ? 0 : 1;

@@ -5,10 +5,19 @@
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/decoder.hpp>
+#include <sluice/decode/trace_each.hpp>
+#include <sluice/decode/trace_file.hpp>
+#include <sluice/decode/trace_page.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/with_lookup.hpp>
+#include <sluice/ngram/arpa.hpp>
+#include <sluice/ngram/ngram_model.hpp>
+#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/beam/presets.hpp>
 #include <sluice/search/bias/bias.hpp>
@@ -20,6 +29,7 @@
 #include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
+#include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/version.hpp>
@@ -31,7 +41,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,11 +64,33 @@ InCatalogue items() {
   return InCatalogue(builder.build());
 }
 
+/// Where the trace of what is decoded goes, if somewhere.
+struct Tracing {
+  std::string about;
+  std::ostringstream lines;
+};
+std::optional<Tracing> tracing;
+
+/// Decoded alone; as request number `id` of a decoder, if it is traced.
 template <class S>
 Result decoded(std::uint64_t source, std::uint64_t id, S const& search, std::vector<Token> const& prefix = {}) {
   Table model;
-  using OneRequest = Request<std::uint64_t, S>;
-  return decode(model, std::vector<OneRequest>{{.source = source, .prefix = prefix, .seed = id}}, search).at(0);
+  Decoder decoder(model, search, Streaming{.size = 1, .refill_below = 1}, LogSoftmaxTopK(),
+                  TraceEach<TraceFile>([](std::uint64_t number) {
+                    TokenBytes const bytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)));
+                    TraceFile made(tracing->lines, [bytes](Token token) { return std::string(bytes.bytes(token)); });
+                    made.describe(number, tracing->about);
+                    return made;
+                  }));
+  for (std::uint64_t before = 0; tracing && before < id; ++before)
+    decoder.submit({.source = 1, .prefix = {-1}});  // which is refused
+  decoder.submit({.source = source, .prefix = prefix, .seed = id, .traced = tracing.has_value()});
+  while (decoder.step()) {
+  }
+  Result result;
+  while (decoder.poll(result)) {
+  }
+  return result;
 }
 
 template <class S>
@@ -118,6 +152,25 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
       if (way == biased) return decoded(source, id, Ruled{beam, bias});
       return decoded(source, id, Ruled{Greedy{.length = length}, bias});
     }
+    case stopped:
+    case stopped_greedy: {
+      StopOptions stops{.tokens = {{stop_tokens[0], stop_tokens[1]}, {stop_tokens[2], stop_tokens[3]}},
+                        .strings = {std::begin(stop_texts), std::end(stop_texts)},
+                        .bytes = TokenBytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)))};
+      if (way == stopped) return decoded(source, id, Ruled{beam, StopSequences(std::move(stops))});
+      stops.minimum = 5;
+      return decoded(source, id, Ruled{Greedy{.length = length}, StopSequences(std::move(stops))});
+    }
+    case fused: {
+      Table table;
+      std::istringstream text(words_arpa);
+      auto const ngrams = read_arpa(text);
+      std::vector<Word> words;
+      for (auto const* word : table_words) words.push_back(ngrams.find(word).value_or(-1));
+      NGramModel<> language(ngrams, table.vocabulary(), words, -0.5);
+      Fused model(table, language, {.weight = 0.75, .word_bonus = 0.125, .words = {3, 5}});
+      return decode(model, std::vector<Request<std::uint64_t, BeamSearch>>{{.source = source}}, beam).at(0);
+    }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {
@@ -142,12 +195,25 @@ int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result) {
     differences += !std::ranges::equal(std::span(found.log_probs, found.count), hypothesis.log_probs);
     differences += found.log_prob != hypothesis.log_prob || found.score != hypothesis.score;
     differences += found.finished != (hypothesis.finished ? 1 : 0);
+    differences += found.stop != hypothesis.stop;
     differences += found.constraints_met != hypothesis.constraints_met;
     differences += found.constraints_total != hypothesis.constraints_total;
     if (way == blocks_looked_up)
       differences += !std::ranges::equal(std::span(found.blocks, found.block_count), hypothesis.blocks);
   }
   return differences;
+}
+
+int trace_differs(int way, uint64_t seed, uint64_t id, char const* about, sluice_bytes lines, sluice_bytes page) {
+  tracing.emplace().about = about;
+  expected(way, seed, id);
+  auto const wanted = tracing->lines.str();
+  tracing.reset();
+  std::istringstream from(wanted);
+  std::ostringstream wanted_page;
+  write_trace_page(from, wanted_page);
+  return (std::string_view(lines.data, lines.count) != wanted) +
+         (std::string_view(page.data, page.count) != wanted_page.str()) + (wanted.size() < 500);
 }
 
 char const* expected_version() {

@@ -9,10 +9,11 @@
 extern "C" {
 #endif
 
-enum { ways = 23 }; /* of decoding: see expected.cpp and client.c, which sets the same up in C */
+enum { ways = 26 }; /* of decoding: see expected.cpp and client.c, which sets the same up in C */
 
 /* Of ways 13 and up: a beam that draws, blocks guessed by the table, by look-up, by both; a catalogue with a beam, and with blocks;
- * another engine's beam; penalties; boosted phrases with a beam, and greedy with more options. */
+ * another engine's beam; penalties; boosted phrases with a beam, and greedy with more options; stops with a beam, and greedy with more
+ * options; n-grams beside the table with a beam. */
 enum {
   drawing = 13,
   blocks_guessed,
@@ -23,11 +24,17 @@ enum {
   engine,
   penalised,
   biased,
-  biased_once
+  biased_once,
+  stopped,
+  stopped_greedy,
+  fused
 };
 
 /* How many differences there are to what C++ finds for source `seed`, request number `id`, one way. */
 int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result);
+
+/* How many differences there are to the trace that C++ writes for the same, decoded alone as number `id`. */
+int trace_differs(int way, uint64_t seed, uint64_t id, char const* about, sluice_bytes lines, sluice_bytes page);
 
 /* Of the headers, as they say it in C++. */
 char const* expected_version(void);

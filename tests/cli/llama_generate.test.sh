@@ -88,6 +88,27 @@ for search in '--search greedy' '--search beam --width 3' '--search sample --see
   check "--bias-once $search" [ "$(grep -o zqx boosted | wc -l)" -gt "$(grep -o zqx once | wc -l)" ]
 done
 refused '--bias-once has no effect without --bias' --bias-once prompt
+
+# ---- n-grams of words ----------------------------------------------------------------------------------------------------
+
+printf '\\data\\\nngram 1=5\n\n\\1-grams:\n-99\t<s>\n-9\t</s>\n-9\t<unk>\n-0.2\tzqx\n-0.4\tab\n\n\\end\\\n' >words.arpa
+head -c 60 words.arpa >cut.arpa
+refused '--language-weight has no effect with no --language-model' --language-weight 1 prompt
+refused '--word-bonus has no effect with no --language-model' --word-bonus 1 prompt
+refused "--word-bonus: 'nan' is not a number" --language-model words.arpa --word-bonus nan prompt
+refused 'missing: cannot be opened' --language-model missing prompt
+refused 'cut.arpa: .*line' --language-model cut.arpa prompt
+run --language-model words.arpa --language-weight 0 --json --lines prompts >fused
+run --json --lines prompts >plain
+same plain fused 'n-grams without weight'
+for search in '--search greedy' '--search beam --width 4' '--lookup' '--search sample --seed 3'; do
+  # Of all words of these lengths, those of the table: what is no word costs nothing, so a form makes sure that there are some.
+  run $search --language-model words.arpa --language-weight 20 --regex '[a-z]{2,3}( [a-z]{2,3}){3}' --json 'ab c ' >fused
+  check "n-grams: $search: $(cat fused)" grep -q -E '"text":"(zqx|ab)( (zqx|ab)){3}"' fused
+done
+run --language-model words.arpa --language-weight 20 --json --lines prompts --parallel 1 >one
+run --language-model words.arpa --language-weight 20 --json --lines prompts --parallel 5 --lookup >other
+check 'n-grams in any batch' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
 check 'the stop is a text' [ ${#word} -eq 4 ]
 run --stop "$word" --json 'x y z' >stopped
 check 'says which stop' grep -q -F "\"stop\":\"$word\"" stopped

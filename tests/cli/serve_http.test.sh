@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# serve_http.test.sh SERVE_HTTP TRANSLATE MODEL SAMPLE: what translate says, over HTTP; whatever clients do, nobody is answered
+# serve_http.test.sh SERVE_HTTP TRANSLATE MODEL SAMPLE BUILD_NGRAM: what translate says, over HTTP; whatever clients do, nobody is answered
 # twice or not at all.
-program=$(realpath "$1") translate=$(realpath "$2") model=$(realpath "$3") sample=$(realpath "$4")
+program=$(realpath "$1") translate=$(realpath "$2") model=$(realpath "$3") sample=$(realpath "$4") build=$(realpath "$5")
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/program.sh
 . "$here/program.sh"
@@ -15,8 +15,9 @@ head -n 8 "$sample" >in
 
 # ---- the same as translate ----
 start --proposer heads --max-sentences 200
+fusing=()
 equal() { # equal OPTIONS FLAG...
-  "$translate" --model "$model" --input in --n-best 3 "${@:2}" | awk -F ' [|][|][|] ' '{ print $2 " ||| " $3 }' >expected
+  "$translate" --model "$model" --input in --n-best 3 "${fusing[@]}" "${@:2}" | awk -F ' [|][|][|] ' '{ print $2 " ||| " $3 }' >expected
   client ask "$1" <in >out
   check "$1: answered" [ $? -eq 0 ]
   same out expected "$1"
@@ -104,6 +105,24 @@ check 'a farewell' [ $? -eq 0 ]
 wait "$pid"
 check 'exit code after SIGTERM' [ $? -eq 0 ]
 
+# ---- with n-grams ----
+for i in 1 2 3 4 5 6 7; do for j in 1 2 3; do echo "The cat number $i is $j years old, I think."; done; done >text
+"$build" --text text --tokenizer "$model/spm.model" --order 3 --fallback --out pieces.ng >out || fail "build_ngram: $(cat out)"
+fusing=(--language-model pieces.ng --language-weight 0.6 --word-bonus 0.25)
+start "${fusing[@]}" --proposer ngram
+equal '{"n_best": 3}'
+equal '{"n_best": 3, "search": "sample", "top_p": 0.9, "seed": 7, "temperature": 0.8}' --search sample --top-p 0.9 --seed 7 \
+  --temperature 0.8
+"$translate" --model "$model" --input in --search greedy "${fusing[@]}" >expected
+"$translate" --model "$model" --input in --search greedy >plain
+check 'n-grams change translations' [ "$(cmp -s expected plain && echo same)" = '' ]
+for search in greedy blockwise; do
+  client ask '{"search": "'$search'"}' <in | sed 's/ ||| .*//' >out
+  same out expected "$search with n-grams"
+done
+check 'traces with n-grams' client trace <three
+stop
+
 # ---- what makes no sense ----
 start
 check 'bodies' client bodies
@@ -124,7 +143,8 @@ check 'part of a token' [ "$(code -H 'Authorization: Bearer secretsecret' "$(url
 check 'the token' [ "$(code -H 'Authorization: Bearer secret' "$(url /metrics)")" = 200 ]
 check 'health needs none' [ "$(code "$(url /health)")" = 200 ]
 always=()
-for option in '--port x' '--port 70000' '--size 0' '--frobnicate' '--token-file nowhere' '--model nowhere'; do
+for option in '--language-model nowhere' '--language-model text' '--language-model pieces.ng --proposer heads' '--word-bonus 1' \
+  '--language-weight 1' '--language-model pieces.ng --language-weight inf' '--port x' '--port 70000' '--size 0' '--frobnicate' '--token-file nowhere' '--model nowhere'; do
   # shellcheck disable=SC2086  # option and value
   timeout 20 "$program" --model "$model" $option >out 2>err
   check "$option: exit code" [ $? -eq 2 ]

@@ -20,6 +20,7 @@ refused '--word-bonus has no effect with no --language-model' --word-bonus 0.3
 refused "--language-weight: 'inf' is not a number" --language-model pieces.ng --language-weight inf
 refused '--projection has no effect with --language-model' --language-model pieces.ng --projection clustered
 refused '--language-model does not go with heads' --language-model pieces.ng --search blockwise
+refused '--word-bonus > 0 do not go with --search best-first' --language-model pieces.ng --word-bonus 0.5 --search best-first
 refused 'absent.ng: no such file' --language-model absent.ng
 refused 'text: n-grams: this is no table of n-grams' --language-model text
 refused 'cut.ng: n-grams: cut off after 5000 bytes' --language-model cut.ng

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
+#include <sluice/model/any_model.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/interpolate.hpp>
 #include <sluice/model/with_lookup.hpp>
@@ -11,6 +12,8 @@
 #include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 #include <sluice/search/sample/sample.hpp>
 
 #include <support/brute_force.hpp>
@@ -200,6 +203,76 @@ TEST_CASE("a bonus may also lift scores above 0, and a weight may be negative", 
                           .early_stopping = {.finished = 100000}};
     check_n_best(decode(fused, std::vector<std::uint64_t>{seed}, beam).at(0), expected);
   }
+}
+
+TEST_CASE("searches that prove their results refuse a fusion whose scores may rise", "[fused]") {
+  LengthPenalty const none{.alpha = 0};
+  LengthLimits const length{.max = 4};
+  BeamSearch const proving{.width = 100,
+                           .n_best = 3,
+                           .length = length,
+                           .penalty = none,
+                           .early_stopping = {.rule = EarlyStopping::Rule::exact}};
+  int refused = 0, found = 0;
+  for (std::uint64_t seed = 0; seed < times(60u); ++seed) {
+    INFO("seed " << seed);
+    auto const one = random_case(seed, 6, seed % 3 == 0);
+    auto const expected = best_of(one, 4, 3);
+    if (expected.size() < 3) continue;
+    TableModel<all> model(one.table);
+    LanguageTable<> language{TableModel<all>(one.language)};
+    Fused fused(model, language, one.options);
+    AnyModel<std::uint64_t> any(&fused);
+    std::vector<std::uint64_t> const sources{seed};
+    auto const rises = one.options.word_bonus > 0 || one.options.weight < 0;
+    auto const compare = [&](auto const& search) {
+      if (!rises) {
+        check_n_best(decode(any, sources, search).at(0), expected);
+        return;
+      }
+      auto const text = thrown([&] { decode(any, sources, search); });
+      CHECK(text.find("sluice: limits().log_prob = ") == 0);
+      CHECK(text.find("word_bonus > 0") != std::string::npos);
+    };
+    compare(ExactSearch{.n_best = 3, .length = length});
+    compare(Ruled{ExactSearch{.n_best = 3, .length = length}, NoRepeatNgram{5}});
+    compare(BestFirstBeam{.width = 100, .n_best = 3, .length = length, .penalty = none});
+    compare(proving);
+    compare(Ruled{proving, NoRepeatNgram{5}});
+    ++(rises ? refused : found);
+    if (!rises) continue;
+    // A softmax of the sum falls again; and a request with such a search of its own is refused alone.
+    auto options = one.options;
+    options.normalise = true;
+    Fused normalised(model, language, options);
+    CHECK(decode(normalised, sources, proving).at(0).ok());
+    auto plain = proving;
+    plain.early_stopping.rule = EarlyStopping::Rule::count;
+    auto const results = decode(
+        any, std::vector<TableRequest<BeamSearch>>{{.source = seed}, {.source = seed, .search = proving}}, plain);
+    CHECK(results[0].ok());
+    CHECK(results[1].failure == Failure::bad_request);
+    CHECK(results[1].message.find("limits().log_prob") != std::string::npos);
+  }
+  CHECK(refused > times(15));
+  CHECK(found > times(10));
+}
+
+TEST_CASE("how high the scores of a fusion may go", "[fused]") {
+  TableModel<all> model(Table{.size = 6});
+  LanguageTable<> language{TableModel<all>(Table{.size = 6})};
+  auto const most = [&](FusedOptions const& options) { return Fused(model, language, options).limits().log_prob; };
+  CHECK(most({.weight = 0.5}) == 0);
+  CHECK(most({.weight = 0.5, .word_bonus = -1}) == 0);
+  CHECK(most({.weight = 0, .word_bonus = 0.25}) == 0.25);
+  CHECK(most({.weight = -0.1}) == infinity);
+  CHECK(most({.weight = -0.1, .word_bonus = 2, .normalise = true}) == 0);
+  CHECK(most({.weight = 0.5, .tokens = {-1, -1, 2, 3, 4, -1}, .unknown = 3, .unknown_log_prob = 3}) == 1.5);
+  Fused inner(model, language, {.weight = 0, .word_bonus = 0.25});
+  CHECK(Fused(inner, language, {.weight = 1, .word_bonus = 0.5}).limits().log_prob == 0.75);
+  CHECK(Interpolate(inner, language, 0.5).limits().log_prob == 0.25);
+  CHECK(Interpolate(model, language, -0.5).limits().log_prob == infinity);
+  CHECK(Interpolate(model, inner, 2, std::identity{}).limits().log_prob == 0.5);
 }
 
 TEST_CASE("an internal language model is subtracted by a second fusion", "[fused]") {

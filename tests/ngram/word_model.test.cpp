@@ -5,6 +5,7 @@
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/word_model.hpp>
 #include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/exact/exact_search.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>
@@ -127,6 +128,11 @@ TEST_CASE("words are fused with a model of parts of words", "[ngram]") {
                           .penalty = {.alpha = 0},
                           .early_stopping = {.finished = 1000000}};
     check_n_best(decode(fused, std::vector<std::uint64_t>{seed}, beam).at(0), best);
+    // A word may turn out likelier than charged: no proof.
+    auto const refused =
+        thrown([&] { decode(fused, std::vector<std::uint64_t>{seed}, ExactSearch{.length = {.max = 4}}); });
+    CHECK(refused.find("sluice: limits().log_prob = inf: scores of this model may rise") == 0);
+    CHECK(refused.find("WordModel") != std::string::npos);
   }
 }
 

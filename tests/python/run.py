@@ -34,7 +34,7 @@ def python_with(*modules):
 def unit_tests(library):
     python, passed = python_with("numpy"), 0
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
-    for name in "test_decoding.py", "test_package.py":
+    for name in "test_decoding.py", "test_outputs.py", "test_language.py", "test_package.py":
         run = subprocess.run([python, HERE / name], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         print(run.stdout, run.stderr, sep="")
         assert run.returncode == 0 and run.stderr.endswith("\nOK\n"), name

@@ -4,6 +4,7 @@
 #include <sluice/search/blockwise/acceptance_rules.hpp>
 
 #include <text/lines.hpp>
+#include <text/ngrams.hpp>
 
 #include <cstdint>
 #include <llama/engine.hpp>
@@ -70,6 +71,22 @@ Engine::Engine(Options const& options) {
   loaded_ = std::make_unique<Loaded>(options.model, options, options.leaves());
   if (options.blockwise()) guess(options);
   else model_.emplace(&loaded_->model());
+  if (!options.language_model.empty()) fuse(options);
+}
+
+/// N-grams of words beside the model, over the text of its tokens.
+void Engine::fuse(Options const& options) {
+  auto const bytes = tokenizer().token_bytes();
+  alone_.emplace(std::move(*model_));
+  auto const& vocabulary = alone_->vocabulary();
+  language_.emplace(text::load_ngrams(options.language_model), vocabulary, bytes);
+  sluice::FusedOptions added{.weight = options.language_weight,
+                             .word_bonus = options.word_bonus,
+                             .normalise = options.search == SearchName::sample};
+  for (sluice::Token token = 0; token < vocabulary.size; ++token)
+    if (bytes.bytes(token).starts_with(' ')) added.words.push_back(token);
+  fused_.emplace(*alone_, *language_, std::move(added));
+  model_.emplace(&*fused_);
 }
 
 void Engine::guess(Options const& options) {

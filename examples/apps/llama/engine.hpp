@@ -6,7 +6,9 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/engine/llama.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/restarting.hpp>
+#include <sluice/ngram/word_model.hpp>
 
 #include <filesystem>
 #include <llama/options.hpp>
@@ -45,10 +47,14 @@ class Engine {
 
  private:
   void guess(Options const& options);
+  void fuse(Options const& options);
 
   std::unique_ptr<Loaded> loaded_, draft_;
   std::optional<sluice::Restarting<sluice::Llama>> restarting_;
   std::optional<Model> rolling_;  // can roll back
+  std::optional<Model> alone_;    // without the language model
+  std::optional<sluice::WordModel<>> language_;
+  std::optional<sluice::Fused<Model, sluice::WordModel<>>> fused_;
   std::optional<Model> model_;
 };
 

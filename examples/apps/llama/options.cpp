@@ -3,6 +3,7 @@
 #include <text/command_line.hpp>
 #include <text/lines.hpp>
 
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -125,6 +126,13 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       ->take_all();
   add("--bias", bias, "FILE", "phrases that outputs should rather contain: phrase, tab, boost in nats");
   app.add_flag("--bias-once", o.bias_once, "count each such phrase only once in an output");
+  auto const finite = [] { return text::number<double>([](double x) { return std::isfinite(x); }, ""); };
+  add("--language-model", o.language_model, "FILE",
+      "add the scores of n-grams of words: ARPA, or a file of build_ngram");
+  auto const* const weight =
+      add("--language-weight", o.language_weight, "A", "weight of these scores (0.2)")->check(finite());
+  auto const* const bonus =
+      add("--word-bonus", o.word_bonus, "B", "added for each token that begins with a space (0)")->check(finite());
   add("--stop", o.stops, "TEXT", "stop string: ends an output and is not shown; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
@@ -151,6 +159,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (!file.empty()) o.prompts.push_back(whole(file));
   if (!bias.empty()) o.biased = text::read_bias(bias);
   else if (o.bias_once) throw text::InputError("--bias-once has no effect without --bias");
+  for (auto const* const option : {weight, bonus})
+    if (o.language_model.empty() && option->count() > 0)
+      throw text::InputError(option->get_name() + " has no effect with no --language-model");
   check(o);
   auto& sample = o.samplers.sample;
   sample.temperature = o.temperature, sample.top_k = o.top_k, sample.top_p = o.top_p, sample.min_p = o.min_p;

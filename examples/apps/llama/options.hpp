@@ -21,7 +21,7 @@ enum class SearchName : std::uint8_t { greedy, beam, diverse, sample };
 
 struct Options {
   // The model and its context.
-  std::filesystem::path model, draft, backends;
+  std::filesystem::path model, draft, backends, language_model;
   std::int32_t gpu_layers = -1;  // -1: all
   std::int32_t context = 4096;   // cells for all sequences together
   std::int32_t batch = 2048;     // tokens in a call of llama_decode at most
@@ -44,6 +44,7 @@ struct Options {
   float alpha = 1, temperature = 1, top_p = 1, min_p = 0, typical = 1;
   std::int32_t top_k = 0;
   std::uint64_t seed = 0;
+  double language_weight = 0.2, word_bonus = 0;  // beside language_model
   std::vector<std::string> phrases, stops;
   std::vector<text::BiasTerm> biased;
   bool bias_once = false;

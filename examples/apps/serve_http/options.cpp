@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <map>
 #include <serve_http/options.hpp>
 #include <string>
@@ -31,9 +32,23 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       ->check(CLI::IsMember({"float32", "bfloat16", "int8", "auto"}).description(""));
   add("--proposer", proposer, "NAME", "heads or ngram: allow blockwise search, with guesses from these")
       ->check(CLI::IsMember({"heads", "ngram"}).description(""));
+  auto const finite = [] { return text::number<double>([](double x) { return std::isfinite(x); }, ""); };
+  std::string language_model;
+  add("--language-model", language_model, "FILE", "add the scores of n-grams of pieces (build_ngram) to every search");
+  auto const* const weight =
+      add("--language-weight", translator.weights.language_weight, "A", "weight of these scores (0.2)")
+          ->check(finite());
+  auto const* const bonus =
+      add("--word-bonus", translator.weights.word_bonus, "B", "added for each word (0)")->check(finite());
   ServiceFlags flags(app, options.service, "--share");
   if (!app.read(argc, argv)) return std::nullopt;
   flags.finish();
+  for (auto const* const option : {weight, bonus})
+    if (language_model.empty() && option->count() > 0)
+      throw text::InputError(option->get_name() + " has no effect with no --language-model");
+  if (!language_model.empty() && proposer == "heads")
+    throw text::InputError("--language-model does not go with heads: --proposer must be ngram, not heads");
+  translator.weights.language_model = language_model;
   std::map<std::string, sluice::Precision> const precisions{{"float32", sluice::Precision::float32},
                                                             {"bfloat16", sluice::Precision::bfloat16},
                                                             {"int8", sluice::Precision::int8},

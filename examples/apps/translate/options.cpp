@@ -336,6 +336,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       if (!bias.empty())
         throw text::InputError("--bias does not go with --search best-first, which takes for granted that scores only "
                                "fall: choose --search beam");
+      if (options.model_options.language_weight < 0 || options.model_options.word_bonus > 0)
+        throw text::InputError(
+            "--language-weight < 0 and --word-bonus > 0 do not go with --search best-first, which takes "
+            "for granted that scores only fall: choose --search beam");
       break;
     case SearchName::sample:
       useless("--search sample", Group{penalty}, beam, blockwise, constraining, constrained);

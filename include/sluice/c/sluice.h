@@ -25,12 +25,12 @@
 #endif
 
 /* sluice_request_init() and so on: a struct that says its size, every other member zero, which is the default. */
-#define SLUICE_INITIALISER(type)           \
-  static inline type type##_init(void) {   \
-    type made;                             \
-    memset(&made, 0, sizeof(type));        \
-    made.size = sizeof(type);              \
-    return made;                           \
+#define SLUICE_INITIALISER(type)                                                                                       \
+  static inline type type##_init(void) {                                                                               \
+    type made;                                                                                                         \
+    memset(&made, 0, sizeof(type));                                                                                    \
+    made.size = sizeof(type);                                                                                          \
+    return made;                                                                                                       \
   }
 
 #ifdef __cplusplus
@@ -108,9 +108,9 @@ typedef struct sluice_model_functions {
   /* may be null: guess the next tokens; called before each step of a "blockwise" search. Guesses never change an
    * output. */
   int (*propose)(void* user, size_t count, sluice_draft* drafts);
-  int32_t lookup; /* n > 0: prompt lookup; guess what followed the last n or fewer tokens earlier, and call
+  int32_t lookup;   /* n > 0: prompt lookup; guess what followed the last n or fewer tokens earlier, and call
                      `propose` only if there is no match. 0: no lookup */
-  int32_t reserved;  /* 0 */
+  int32_t reserved; /* 0 */
   /* may be null: called instead of `step`, for scores that lie somewhere already. Set *scores to the first line and
    * *stride to the distance of lines in floats, at least the vocabulary. They must stay until the next call of start,
    * step_view or destroy. */
@@ -134,7 +134,7 @@ SLUICE_API void sluice_search_free(sluice_search* search);
 /* Sets an option by its C++ name; options that are not set have their defaults. A number stands for a name of an enum,
  * from 0 in the order of the C++ header; 1 and 0 for true and false. docs/c.md has a table.
  * For every kind: min_length, max_length, min_factor, max_factor, extra; repetition_penalty, frequency_penalty,
- * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram. For greedy and beam: penalty (0 none,
+ * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram, stop_minimum. For greedy and beam: penalty (0 none,
  * 1 average, 2 gnmt), alpha, beta, word_penalty, stage. For greedy: scores. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
  * guard_prefix, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
  * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
@@ -145,6 +145,13 @@ SLUICE_API sluice_status sluice_search_set(sluice_search* search, char const* na
 SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count);
 /* The output must not contain this phrase. Copied. */
 SLUICE_API sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count);
+
+/* Outputs end where this sequence of tokens is complete, which they contain; for every kind of search. Copied. Set
+ * "stop_minimum": the number of output tokens from which on a stop counts. Needs a model with an eos. */
+SLUICE_API sluice_status sluice_search_stop(sluice_search* search, sluice_token const* tokens, size_t count);
+/* Outputs end with the token that completes this string, which may begin and end within tokens. Copied. The model that
+ * decodes needs sluice_model_set_bytes. See sluice_search_text. */
+SLUICE_API sluice_status sluice_search_stop_text(sluice_search* search, char const* bytes, size_t count);
 
 /* ---- grammars -------------------------------------------------------------------------------------------------------------- */
 
@@ -219,6 +226,78 @@ SLUICE_API void sluice_catalogue_free(sluice_catalogue* catalogue);
  * handle afterwards. */
 SLUICE_API sluice_status sluice_search_choose(sluice_search* search, sluice_catalogue const* catalogue);
 
+/* ---- language models --------------------------------------------------------------------------------------------------------- */
+
+/* A table of n-grams, which never changes: docs/language-models.md. Its words have numbers from 0. Logarithms are natural. */
+typedef struct sluice_ngrams sluice_ngrams;
+/* Reads ARPA text, or maps a file of `build_ngram`; its first bytes say which. A mapped file must not change. */
+SLUICE_API sluice_status sluice_ngrams_open(char const* file, sluice_ngrams** ngrams);
+SLUICE_API void sluice_ngrams_free(sluice_ngrams* ngrams);
+/* The number of words, with <s>, </s> and <unk>; 0 for null. */
+SLUICE_API int32_t sluice_ngrams_size(sluice_ngrams const* ngrams);
+/* words[i]: the number of the word that is spelt so, -1 if there is none. */
+SLUICE_API sluice_status sluice_ngrams_find(sluice_ngrams const* ngrams, sluice_bytes const* spellings, size_t count,
+                                            int32_t* words);
+/* The spelling of a word, valid until the table is freed. */
+SLUICE_API sluice_status sluice_ngrams_spelling(sluice_ngrams const* ngrams, int32_t word, sluice_bytes* spelling);
+/* log p of a sentence: of its words (-1: one that the table has not) and its end. For rescoring n-best lists. */
+SLUICE_API sluice_status sluice_ngrams_score(sluice_ngrams const* ngrams, int32_t const* words, size_t count,
+                                             double* log_prob);
+
+/* The tokens of an n-gram model. Set unused members to zero. Copied. */
+typedef struct sluice_ngram_options {
+  size_t size;             /* sizeof(sluice_ngram_options) */
+  int32_t vocabulary;      /* number of tokens; 0: the table's words are the tokens */
+  sluice_token bos;        /* begins a sentence */
+  sluice_token const* eos; /* score as the end of a sentence */
+  size_t eos_count;
+  sluice_token const* never; /* never generated */
+  size_t never_count;
+  int32_t const* words;      /* [vocabulary]: the word that each token stands for; -1: <unk> */
+  sluice_bytes const* bytes; /* [vocabulary], instead of `words`: tokens are parts of words, and write this. A word is
+                                what stands between spaces; it is scored when it is over */
+  double unknown;            /* added to the log-probability of each <unk> */
+} sluice_ngram_options;
+SLUICE_INITIALISER(sluice_ngram_options)
+/* N-grams as a model, which can be decoded or fused; takes any source. `options` may be null. It may outlive the table. */
+SLUICE_API sluice_status sluice_ngrams_model(sluice_ngrams const* ngrams, sluice_ngram_options const* options,
+                                             sluice_model** model);
+
+/* Set unused members to zero. Copied. */
+typedef struct sluice_fused_options {
+  size_t size;               /* sizeof(sluice_fused_options) */
+  double word_bonus;         /* added for each token of `words` */
+  sluice_token const* words; /* tokens of the model that count as words; none: all but eos */
+  size_t word_count;
+  /* [vocabulary of the model]: the language model's token for each of the model's, -1: none. Null: both have the same
+   * vocabulary. */
+  sluice_token const* tokens;
+  size_t token_count;
+  sluice_token const* unknown; /* the language model's token for those that it has not; null: these are impossible */
+  double unknown_log_prob;     /* added to the log-probability of each of them */
+  int32_t normalise;           /* 1: a softmax of the sum: for sampling */
+  int32_t reserved;            /* 0 */
+} sluice_fused_options;
+SLUICE_INITIALISER(sluice_fused_options)
+/* A model whose scores are log p of `model` + weight * log p of `language` + word_bonus * words (shallow fusion). Any
+ * model may be the language model; it gets the same sources and slots. Both belong to the fused model, and must stay,
+ * until that is freed. `options` may be null. The fused model knows the bytes that `model` had when it was made. */
+SLUICE_API sluice_status sluice_model_fuse(sluice_model* model, sluice_model* language, double weight,
+                                           sluice_fused_options const* options, sluice_model** fused);
+
+/* ---- traces ---------------------------------------------------------------------------------------------------------------- */
+
+/* What a decoder did for one request, step by step: docs/viewer.md. Give it to a request; it is complete, and may be read,
+ * given to another request or freed, when that has its result. */
+typedef struct sluice_trace sluice_trace;
+/* about: what its page says of the request; may be null. Copied. */
+SLUICE_API sluice_status sluice_trace_create(char const* about, sluice_trace** trace);
+SLUICE_API void sluice_trace_free(sluice_trace* trace);
+/* Lines of JSON, and a page for a browser (HTML, complete in itself). Tokens are texts if the model has their bytes, else
+ * numbers. Valid until the trace is used again or freed. */
+SLUICE_API sluice_status sluice_trace_lines(sluice_trace* trace, sluice_bytes* lines);
+SLUICE_API sluice_status sluice_trace_page(sluice_trace* trace, sluice_bytes* page);
+
 /* ---- requests and results -------------------------------------------------------------------------------------------------- */
 
 /* Set unused members to zero. Everything is copied except what the source points to. All requests of an array have the
@@ -232,6 +311,7 @@ typedef struct sluice_request {
   size_t prefix_count;
   sluice_search const* search; /* replaces the call's (or the server's) search, of the same kind; null: that one */
   uint64_t const* seed;        /* for its random numbers; null: the request's number */
+  sluice_trace* trace;         /* must stay until its result; one request at a time may have it. Null: none */
 } sluice_request;
 SLUICE_INITIALISER(sluice_request)
 
@@ -242,9 +322,17 @@ typedef struct sluice_hypothesis {
   double log_prob, score;
   int32_t finished;                           /* 1: ended, 0: cut off */
   int32_t constraints_met, constraints_total; /* of demanded phrases */
-  int32_t const* blocks;                      /* [block_count], for blockwise: tokens settled in each round */
+  int32_t
+      stop; /* which stop ended it: those of sluice_search_stop in their order, then those of ..._stop_text; -1: none */
+  int32_t const* blocks; /* [block_count], for blockwise: tokens settled in each round */
   size_t block_count;
 } sluice_hypothesis;
+
+/* The bytes of an output up to the stop that ended it, or with include_stop = 1 up to its end. Writes at most `room` of
+ * them; *count is their number. `search`: the one that found it. */
+SLUICE_API sluice_status sluice_search_text(sluice_search const* search, sluice_model const* model,
+                                            sluice_hypothesis const* found, int32_t include_stop, char* text,
+                                            size_t room, size_t* count);
 
 typedef struct sluice_result {
   uint64_t id;                         /* the request's number, from 0 */

@@ -77,6 +77,8 @@ struct Progress {
 ///  - `settled(state, tokens)`: see SettlingSearch;
 ///  - `insert_into(set)`: inserts the tokens that it requires into a request's shortlist;
 ///  - `static constexpr bool takes_prefix = true`: the search feeds a request's prefix itself; the loop feeds the prompt only;
+///  - `static constexpr bool assumes_falling = true`: it proves its result by log-probabilities that only fall, so models with a
+///    Limits::log_prob above 0 are refused;
 ///  - `static constexpr bool goes_back = true`: it may continue, or roll back to, what any of its rows left in a slot, even after
 ///    an end. So a wrapper that knows a row's answer (Ruled) runs the row nevertheless.
 template <class S>

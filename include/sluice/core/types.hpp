@@ -84,7 +84,7 @@ constexpr To cast(From from) {
 }
 }  // namespace detail
 
-/// How much a model can hold. A model says so by an optional member `limits()`.
+/// How much a model can hold, and how high its scores go. A model says so by an optional member `limits()`.
 struct Limits {
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
   std::int32_t slot_count = unlimited;  ///< slots at once; slot numbers stay below
@@ -92,6 +92,9 @@ struct Limits {
   /// Tokens in all slots together; a prefix that a fork and its parent share counts once. For KV caches that slots share: a
   /// sentence waits until there is room, or is preempted.
   std::int64_t tokens = (std::numeric_limits<std::int64_t>::max)();
+  /// The most that a log-probability of its answers may be; above 0 only for sums (Fused): outputs may then score more than their
+  /// beginnings, and searches that prove their result by the opposite are refused.
+  double log_prob = 0;
 };
 
 /// What a model claims to support, by an optional `static constexpr Abilities abilities`. Nothing by default: then every row of

@@ -191,7 +191,7 @@ class Checked : public detail::Forwarding<M> {
       contract_.refuse("vocabulary", "vocabulary() has changed");
     auto const limited = sluice::limits(std::as_const(this->model_));
     if (limited.slot_count != limits_.slot_count || limited.length != limits_.length ||
-        limited.tokens != limits_.tokens)
+        limited.tokens != limits_.tokens || limited.log_prob != limits_.log_prob)
       contract_.refuse("limits", "limits() have changed");
     if (sluice::abilities(std::as_const(this->model_)) != contract_.terms().abilities)
       contract_.refuse("abilities", "abilities() have changed");

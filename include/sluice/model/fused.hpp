@@ -82,7 +82,8 @@ inline namespace SLUICE_ISA {
 /// Refers to both models, which must outlive it. A line costs both models' lines, one softmax over those that are logits, and one pass
 /// over V. A NaN or +infinity in one model's line makes the line NaN; a language model with for_each_line(rows, f), as NGramModel has,
 /// promises that its lines, log-probabilities, have none. Forbid tokens after the softmax (BeamSearch::stage; the
-/// default). ExactSearch needs scores that only fall: weight >= 0 and word_bonus <= 0 (LengthPenalty::word_penalty may reward tokens).
+/// default). ExactSearch, BestFirstBeam and the stop rule EarlyStopping::Rule::exact need scores that only fall, and are refused with
+/// another weight than >= 0 or a word_bonus > 0 (Limits::log_prob; LengthPenalty::word_penalty may reward tokens).
 ///
 /// \tparam F  as of Interpolate: from a source of M to L's; omitted if L needs none (std::monostate)
 // clang-format off
@@ -114,7 +115,13 @@ class Fused
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
   Limits limits() const {
-    return detail::common(sluice::limits(std::as_const(model_)), sluice::limits(std::as_const(language_)));
+    auto const ours = sluice::limits(std::as_const(model_)), theirs = sluice::limits(std::as_const(language_));
+    auto both = detail::common(ours, theirs);
+    auto const most = theirs.log_prob + (scored_.empty() ? 0 : (std::max)(options_.unknown_log_prob, 0.0));
+    both.log_prob = options_.normalise ? 0
+                                       : detail::highest_sum(ours.log_prob, options_.weight, most) +
+                                             (std::max)(options_.word_bonus, 0.0);
+    return both;
   }
   std::int32_t source_length(Source const& source) const {
     return sluice::source_length(std::as_const(model_), source);

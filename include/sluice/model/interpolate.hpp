@@ -78,7 +78,10 @@ class Interpolate
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
   Limits limits() const {
-    return detail::common(sluice::limits(std::as_const(model_)), sluice::limits(std::as_const(language_)));
+    auto const ours = sluice::limits(std::as_const(model_)), theirs = sluice::limits(std::as_const(language_));
+    auto both = detail::common(ours, theirs);
+    both.log_prob = detail::highest_sum(ours.log_prob, weight_, theirs.log_prob);
+    return both;
   }
   std::int32_t source_length(Source const& source) const {
     return sluice::source_length(std::as_const(model_), source);

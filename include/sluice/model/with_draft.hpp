@@ -87,7 +87,11 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
   bool encodes() const { return Base::encodes() && sluice::encodes(std::as_const(draft_)); }
   bool proposes() const { return true; }
 
-  Limits limits() const { return detail::common(Base::limits(), sluice::limits(std::as_const(draft_))); }
+  Limits limits() const {
+    auto both = detail::common(Base::limits(), sluice::limits(std::as_const(draft_)));
+    both.log_prob = Base::limits().log_prob;  // a draft's scores are no part of any output's
+    return both;
+  }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     start_both(

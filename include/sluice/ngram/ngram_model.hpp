@@ -70,6 +70,8 @@ class NGramModel {
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
   NGramTable const& table() const { return table_; }
+  /// More than 0 only if something > 0 is added to `<unk>`.
+  Limits limits() const { return {.log_prob = unknown_ > 0 ? static_cast<double>(unknown_) : 0}; }
 
   void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) {
     states_.start(slot_numbers, NGramState());

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,7 @@ namespace sluice::inline v0 {
 /// > log p(first word | `<s>`) + ... + log p(`</s>` | last words)
 ///
 /// A word that the table has not counts as `<unk>`, plus `unknown`. A token without bytes changes nothing. Lines are no distributions:
-/// a value may be above 0 where a word turns out likelier than charged, so ExactSearch and BestFirstBeam do not suit.
+/// a value may be above 0 where a word turns out likelier than charged, so ExactSearch and BestFirstBeam are refused.
 ///
 /// A slot holds 8 bytes for each token. A line costs a search of the table, and a walk through a trie of spellings for each token that
 /// does not begin with a space: O(its bytes * siblings).
@@ -67,6 +68,7 @@ class WordModel {
   }
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
+  static Limits limits() { return {.log_prob = std::numeric_limits<double>::infinity()}; }
 
   void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) {
     states_.start(slot_numbers, words_.start());

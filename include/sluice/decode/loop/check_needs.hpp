@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/falling.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
@@ -50,11 +51,21 @@ void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& 
   if (!able.include(needed)) throw std::invalid_argument(SLUICE_LACKS_ABILITIES);
 }
 
+/// Throws std::invalid_argument for a model whose outputs may score more than their beginnings.
+template <class = void>
+void check_falling(AnyModelSide const& model) {
+  require(model.limits.log_prob <= 0, "limits().log_prob", model.limits.log_prob,
+          "scores of this model may rise (Fused and Interpolate with weight < 0, Fused with word_bonus > 0, "
+          "WordModel), and this "
+          "search, or its stop rule exact, proves its result by scores that only fall: choose another");
+}
+
 /// Checks options, slots and needs of a search.
 template <Search S>
 void check_search(S const& search, AnyModelSide const& model) {
   sluice::check(search);
   check_needs(static_cast<std::int32_t>(search.slot_count()), sluice::needs(search), model);
+  if (assumes_falling<S>() || stops_by_proof(search)) check_falling(model);
 }
 
 }  // namespace sluice::inline v0::detail

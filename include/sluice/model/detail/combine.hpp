@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +36,13 @@ constexpr Abilities common(Abilities a, Abilities b) {
 constexpr Limits common(Limits a, Limits b) {
   return {.slot_count = (std::min)(a.slot_count, b.slot_count),
           .length = (std::min)(a.length, b.length),
-          .tokens = (std::min)(a.tokens, b.tokens)};
+          .tokens = (std::min)(a.tokens, b.tokens),
+          .log_prob = (std::max)(a.log_prob, b.log_prob)};
+}
+/// The most that log_prob + weight * language may be.
+constexpr double highest_sum(double log_prob, double weight, double language) {
+  if (weight < 0) return std::numeric_limits<double>::infinity();  // a log-probability may be as low as it likes
+  return weight == 0 ? log_prob : log_prob + weight * language;
 }
 
 /// Throws std::invalid_argument unless `b` is the same vocabulary as `a`. `name` and `other`, for the message, are the owners of

@@ -33,7 +33,7 @@ namespace sluice::inline v0 {
 /// good `floor`, such as the score of a beam search result, saves most of them; so does a small length.max. `steps`
 /// limits them: Result::bound is then the bound proved so far.
 ///
-/// The result is proved as long as log-probabilities only fall. This excludes Interpolate with a negative weight. Under a
+/// The result is proved as long as log-probabilities only fall: a model with Limits::log_prob above 0 is refused. Under a
 /// Bias all outputs begin at the most that it may add, which is taken back token by token: the bound is loose, and it
 /// takes more steps.
 struct ExactSearch {

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/falling.hpp>
 #include <sluice/core/search.hpp>
 
 #include <cstdint>
@@ -29,13 +30,6 @@ consteval bool chooses_probes() {
   else return false;
 }
 
-/// Whether a search takes for granted that log-probabilities only fall.
-template <class S>
-consteval bool assumes_falling() {
-  if constexpr (requires { S::assumes_falling; }) return S::assumes_falling;
-  else return false;
-}
-
 /// Whether a search takes for granted that they only fall, but from any start, and may begin all outputs at a bonus that
 /// is taken back token by token.
 template <class S>
@@ -51,16 +45,6 @@ consteval bool ends_outputs() {
   if constexpr (requires { S::ends; }) its_own = S::ends;
   if constexpr (requires { typename S::Wrapped; }) inside = ends_outputs<typename S::Wrapped>();
   return its_own || inside;
-}
-
-/// Whether a search's options stop it by a proof from log-probabilities that only fall.
-template <class S>
-bool stops_by_proof(S const& search) {
-  if constexpr (requires { search.early_stopping.rule; })
-    return search.early_stopping.rule == decltype(search.early_stopping.rule)::exact;
-  else if constexpr (requires { search.beam.slot_count(); }) return stops_by_proof(search.beam);
-  else if constexpr (requires { search.search.slot_count(); }) return stops_by_proof(search.search);
-  else return false;
 }
 
 /// Whether a search's options end outputs of the maximum length in an eos that it does not ask for.
