@@ -92,6 +92,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/detail/ctc_prefix.hpp
   include/sluice/frames/detail/duration_lines.hpp
   include/sluice/frames/detail/numbered.hpp
+  include/sluice/frames/frame_stream.hpp
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_tokens.hpp
   include/sluice/frames/with_text_model.hpp
@@ -296,6 +297,7 @@ set(SLUICE_HEADERS
   include/sluice/search/frames/detail/prefix_tree.hpp
   include/sluice/search/frames/detail/text_rows.hpp
   include/sluice/search/frames/detail/text_scores.hpp
+  include/sluice/search/frames/endpoint.hpp
   include/sluice/search/frames/label_scorer.hpp
   include/sluice/search/frames/lexicon.hpp
   include/sluice/search/frames/text_model.hpp

@@ -7,7 +7,9 @@
 #include <sluice/decode/loop/loop.hpp>
 #include <sluice/decode/loop/typed.hpp>
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace sluice::inline v0::detail {
@@ -24,7 +26,12 @@ struct LoopOf final : AnyLoop {
   bool step() override { return loop.step(); }
   std::exception_ptr take_trace_problem() override { return loop.take_trace_problem(); }
   bool poll(Result& result) override { return loop.poll(result); }
-  bool cancel(std::uint64_t id, Failure why) override { return loop.cancel(id, why); }
+  bool cancel(std::uint64_t id, Failure why, std::string const& message) override {
+    return loop.cancel(id, why, message);
+  }
+  bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) override {
+    return loop.append(id, change);
+  }
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) override {
     loop.end_all(why, message, cause);
   }
@@ -43,6 +50,9 @@ struct ServingOf final : AnyServing {
     return serving.submit(std::move(request), std::move(delivery));
   }
   void cancel(std::uint64_t id) override { serving.cancel(id); }
+  void append(std::uint64_t id, std::function<void(AnyRequest&)> change) override {
+    serving.append(id, std::move(change));
+  }
   void close() override { serving.close(); }
   void drain() override { serving.drain(); }
   std::size_t open() const override { return serving.open(); }

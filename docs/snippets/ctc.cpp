@@ -3,6 +3,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/frame_stream.hpp>
 #include <sluice/frames/with_text_model.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/ngram/arpa.hpp>
@@ -64,6 +65,21 @@ int main() {
   };
   // [/options]
   show(sluice::decode(model, utterances, fast)[0]);
+  // [stream]
+  sluice::CtcStream microphone(5, 0);
+  sluice::Decoder decoder(microphone,
+                          sluice::CtcBeamSearch<>{.width = 16, .endpoint = {.silence = 40, .longest = 2000}});
+  auto const id = decoder.submit({.source = sluice::FrameStream()});
+  decoder.append(id, sluice::MatrixView<float const>{frames.data, 4, 5, 5});
+  while (decoder.step()) {  // until it waits for more
+  }
+  decoder.append(id, sluice::MatrixView<float const>{frames.data + 4 * 5, 3, 5, 5}, true);  // the last ones
+  while (decoder.step()) {
+  }
+  sluice::Result text;
+  decoder.poll(text);
+  show(text);
+  // [/stream]
   // [rules]
   sluice::CtcBeamSearch<sluice::Bias> const biased{
       .rule = sluice::Bias(sluice::ContextGraph({{.spellings = {{1, 3}}, .whole = 4.0f}}))};  // "ac"

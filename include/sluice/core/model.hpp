@@ -24,6 +24,7 @@ SLUICE_NAMES(encode)
 SLUICE_NAMES(source_length)
 SLUICE_NAMES(propose)
 SLUICE_NAMES(attachments)
+SLUICE_NAMES(growth)
 
 namespace sluice::inline v0 {
 
@@ -41,7 +42,7 @@ namespace sluice::inline v0 {
 /// the content of its rows' slots is unspecified, and release must accept such slots. release must not throw; if it does, the
 /// exception is dropped.
 /// Optional members: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
-/// `attachments()`; a member with one of these names and another signature is a compile error.
+/// `attachments()`, `growth(source)`; a member with one of these names and another signature is a compile error.
 ///
 /// Semantic requirement: a line depends on its slot's source and tokens only, so that the batch never changes a result. (A model
 /// whose numerics depend on the batch works too; then the numbers depend on the batch, and only the search does not.)
@@ -73,6 +74,20 @@ concept EncodingModel = Model<M> &&
     { same.encode(sources) } -> std::same_as<typename M::Encoded>;
     model.start(encoded, items, slot_numbers);
   };
+
+/// How much of a source is there.
+struct SourceGrowth {
+  std::int32_t length = -1;  ///< -1: unknown
+  bool over = true;          ///< nothing more will come
+};
+
+/// A model whose sources grow while they are decoded: `growth(source)` is const. For Decoder::append it also has `append(source,
+/// more...)`, which adds to a source. Both are called between steps, by the thread that steps. Only searches that wait for more
+/// (see Search) take a source that is not over.
+template <class M>
+concept GrowingModel = Model<M> && requires(M const& model, typename M::Source const& source) {
+  { model.growth(source) } -> std::same_as<SourceGrowth>;
+};
 
 /// A tree of guesses: the search sets what it wants, and the model fills in the rest, besides Draft::tokens. More probable
 /// siblings come first; a guess comes after its parent.
@@ -223,6 +238,10 @@ consteval bool model_names() {
                 "sluice: a model's `propose` must take a std::span<Draft const>");
   static_assert(AttachingModel<M> || !stray_attachments<M>(),
                 "sluice: a model's `attachments` must take nothing and return sluice::Attachments");
+  static_assert(!GrowingModel<M> || !EncodingModel<M>,
+                "sluice: sources that grow cannot be encoded ahead: a model has `growth` or `encode`");
+  static_assert(GrowingModel<M> || !stray_growth<M>(),
+                "sluice: a model's `growth` must be const, take a Source and return sluice::SourceGrowth");
   static_assert(
       EncodingModel<M> || !stray_encode<M>(),
       "sluice: a model's `encode` must be const, take a std::span<Source const* const> and return the model's "

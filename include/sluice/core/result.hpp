@@ -100,6 +100,9 @@ struct Result {
   double bound =
       std::numeric_limits<double>::quiet_NaN();  ///< of ExactSearch: a proved upper bound of the score of any output
 
+  std::int32_t frames =
+      -1;  ///< of searches over frames: how many of the source's it is of, all if no endpoint came before; else -1
+
   bool ok() const { return failure == Failure::none; }
   /// Makes this a failure; the hypotheses stay.
   void fail(Failure why, std::string what, std::exception_ptr exception = {}) {

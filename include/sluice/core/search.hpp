@@ -25,6 +25,7 @@ SLUICE_NAMES(settled)
 SLUICE_NAMES(insert_into)
 SLUICE_NAMES(takes_prefix)
 SLUICE_NAMES(goes_back)
+SLUICE_NAMES(waits)
 
 namespace sluice::inline v0 {
 
@@ -41,10 +42,12 @@ struct Sentence {
   std::int32_t held = 0;            ///< tokens in slot 0 at the first plan: all of prompt and prefix but the last
   double const* prefix_log_prob = nullptr;  ///< of the prefix: valid from the first advance on; null: 0
   std::int32_t source_length = -1;          ///< -1: unknown
-  std::uint64_t seed = 0;                   ///< of the sentence's random numbers
-  Abilities abilities{};                    ///< of the model: which rows it may plan
-  Limits limits{};                          ///< of the model
-  bool traced = false;                      ///< Request::traced
+  SourceGrowth const* growth =
+      nullptr;             ///< of a source that is not over: renewed before each step; null: nothing more will come
+  std::uint64_t seed = 0;  ///< of the sentence's random numbers
+  Abilities abilities{};   ///< of the model: which rows it may plan
+  Limits limits{};         ///< of the model
+  bool traced = false;     ///< Request::traced
 };
 
 /// The progress of a sentence, for schedules.
@@ -75,6 +78,8 @@ struct Progress {
 ///  - `needs`: the Abilities that it requires of the model;
 ///  - `draft(state, draft)`: whether it wants guesses, and for what (speculative decoding);
 ///  - `settled(state, tokens)`: see SettlingSearch;
+///  - `waits(state)`: whether it can plan nothing before the source has grown (Sentence::growth). The loop then leaves it out of steps.
+///    Without this member, a search takes only sources that are over;
 ///  - `insert_into(set)`: inserts the tokens that it requires into a request's shortlist;
 ///  - `static constexpr bool takes_prefix = true`: the search feeds a request's prefix itself; the loop feeds the prompt only;
 ///  - `static constexpr bool assumes_falling = true`: it proves its result by log-probabilities that only fall, so models with a
@@ -97,6 +102,12 @@ concept Search = std::default_initializable<typename S::State> &&
 template <class S>
 concept DraftingSearch = Search<S> && requires(S const& search, typename S::State& state, Draft& draft) {
   { search.draft(state, draft) } -> std::same_as<bool>;
+};
+
+/// A search that waits for more of a source.
+template <class S>
+concept WaitingSearch = Search<S> && requires(S const& search, typename S::State const& state) {
+  { search.waits(state) } -> std::same_as<bool>;
 };
 
 /// A search that can say, while it runs, what its result will begin with (token streaming):
@@ -195,6 +206,8 @@ consteval bool search_names() {
                 "sluice: a search's `finish` must take a Result&: what it writes into a copy is lost");
   static_assert(!DraftsCopy<S> && (DraftingSearch<S> || !stray_draft<S>()),
                 "sluice: a search's `draft` must be const, take (State&, Draft&) and return a bool");
+  static_assert(WaitingSearch<S> || !stray_waits<S>(),
+                "sluice: a search's `waits` must be const, take a State const& and return a bool");
   static_assert(!SettlesCopy<S> && (SettlingSearch<S> || !stray_settled<S>()),
                 "sluice: a search's `settled` must be const and take (State&, std::vector<Token>&)");
   static_assert(!InsertsIntoCopy<S> && (InsertingSearch<S> || !stray_insert_into<S>()),

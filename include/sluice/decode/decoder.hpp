@@ -105,7 +105,8 @@ class SLUICE_ABI_TAG Decoder {
     return 0;
   }
 
-  /// One step: admits, chooses, plans, runs, advances. Returns false if nothing runs and the schedule admits nothing. If the
+  /// One step: admits, chooses, plans, runs, advances. Returns false if nothing runs (or all that runs waits, see append()) and the
+  /// schedule admits nothing. If the
   /// model (or the expander) throws, the sentences of this step end with Failure::model and the exception goes on to the
   /// caller; the decoder stays usable.
   /// \throws std::logic_error  if sentences run and the schedule chooses none, one that does not exist, or not in ascending
@@ -116,6 +117,19 @@ class SLUICE_ABI_TAG Decoder {
     if constexpr (!std::same_as<T, NoTrace>)
       if (auto const problem = loop_.take_trace_problem()) std::rethrow_exception(problem);
     return more;
+  }
+
+  /// Adds to the source of a waiting or running request, by append(source, more...) of the model, see GrowingModel. False if the request
+  /// has ended already, or never existed. Throws what append throws; nothing ends then. While all running requests wait for more of
+  /// their sources, step() returns false.
+  template <class... More>
+    requires GrowingModel<M> && requires(M& model, Source& source, More&&... more) {
+      model.append(source, std::forward<More>(more)...);
+    }
+  bool append(std::uint64_t id, More&&... more) {
+    return loop_.append(id, [&](detail::AnyRequest& request) {
+      model_.model.append(*static_cast<Source*>(request.source()), std::forward<More>(more)...);
+    });
   }
 
   /// Takes the next result; false if none is ready.

@@ -28,6 +28,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -57,7 +58,8 @@ class SLUICE_ABI_TAG Server {
   /// Throws std::invalid_argument for options that make no sense, before any work.
   explicit Server(M& model, S search = {}, P schedule = usual(), ServerOptions const& options = {}, E expander = {},
                   T trace = {})
-      : decoder_(model, std::move(search), std::move(schedule), std::move(expander), std::move(trace),
+      : model_(model),
+        decoder_(model, std::move(search), std::move(schedule), std::move(expander), std::move(trace),
                  impatient(options)),
         serving_(decoder_.loop(), options, SettlingSearch<S>) {}
 
@@ -99,6 +101,19 @@ class SLUICE_ABI_TAG Server {
   /// Ends a request with Failure::cancelled and the hypotheses so far, before the next step. Does nothing if it has ended.
   void cancel(std::uint64_t id) { serving_.cancel(id); }
 
+  /// Adds to the source of a request, before the next step, by append(source, more...) of the model in the worker's thread, see
+  /// GrowingModel. What is given is moved or copied; what it refers to must live until the request has its result. If append throws, the
+  /// request ends with Failure::source. Does nothing if it has ended.
+  template <class... More>
+    requires GrowingModel<M> && requires(M& model, Source& source, std::decay_t<More> const&... more) {
+      model.append(source, more...);
+    }
+  void append(std::uint64_t id, More&&... more) {
+    serving_.append(id, [model = &model_, more = std::tuple(std::forward<More>(more)...)](detail::AnyRequest& request) {
+      std::apply([&](auto const&... part) { model->append(*static_cast<Source*>(request.source()), part...); }, more);
+    });
+  }
+
   /// Refuses requests from now on; serves those in the queue.
   void close() { serving_.close(); }
 
@@ -125,6 +140,7 @@ class SLUICE_ABI_TAG Server {
     return intake;
   }
 
+  M& model_;
   Decoder<M, S, P, E, T> decoder_;
   detail::ServingHandle serving_;  // last: its thread works on the decoder
 };

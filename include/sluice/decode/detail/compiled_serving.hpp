@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +22,7 @@ namespace sluice::inline v0::detail {
 struct AnyServing : Interface {
   virtual std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) = 0;
   virtual void cancel(std::uint64_t id) = 0;
+  virtual void append(std::uint64_t id, std::function<void(AnyRequest&)> change) = 0;
   virtual void close() = 0;
   virtual void drain() = 0;
   virtual std::size_t open() const = 0;
@@ -40,6 +42,7 @@ class CompiledServing {
     return serving_->submit(std::move(request), std::move(delivery));
   }
   void cancel(std::uint64_t id) { serving_->cancel(id); }
+  void append(std::uint64_t id, std::function<void(AnyRequest&)> change) { serving_->append(id, std::move(change)); }
   void close() { serving_->close(); }
   void drain() { serving_->drain(); }
   std::size_t open() const { return serving_->open(); }

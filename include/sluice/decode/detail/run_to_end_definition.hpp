@@ -70,6 +70,10 @@ void run_to_end(LoopHandle& loop, ResultOrder order, std::function<void(Result&&
     loop.end_all(Failure::schedule, describe(problem), problem);
     collect();
   }
+  if (loop.running() > 0) {  // all wait for more of their sources
+    loop.end_all(Failure::source, "source: it is not over, and nothing appends to it", {});
+    collect();
+  }
   if (loop.waiting() == 0) return;
   loop.end_all(Failure::schedule,
                "sluice: the schedule admits none of the " + std::to_string(loop.waiting()) +

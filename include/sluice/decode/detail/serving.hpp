@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,6 +67,17 @@ class Serving {
     {
       std::lock_guard const lock(mutex_);
       withdrawn_.push_back(id);
+    }
+    wake_.notify_one();
+  }
+
+  /// Lets `change` add to the source of a request, before the next step. If it throws, the request ends with Failure::source. Does nothing
+  /// if it has ended.
+  template <class = void>
+  void append(std::uint64_t id, std::function<void(AnyRequest&)> change) {
+    {
+      std::lock_guard const lock(mutex_);
+      appended_.push_back({id, std::move(change)});
     }
     wake_.notify_one();
   }
@@ -122,6 +134,10 @@ class Serving {
     Delivery delivery{};
     std::size_t told = 0;  // settled tokens that the caller has
   };
+  struct Appended {
+    std::uint64_t id;
+    std::function<void(AnyRequest&)> change;
+  };
   using Deadline = std::pair<Clock::time_point, std::uint64_t>;
 
   template <class = void>
@@ -157,6 +173,7 @@ class Serving {
       std::lock_guard const lock(mutex_);
       incoming_.swap(inbox_);
       leaving_.swap(withdrawn_);
+      growing_.swap(appended_);
       stop = stop_;
     }
     for (auto& one : incoming_) {
@@ -166,8 +183,15 @@ class Serving {
       if (settles_) listeners_ += one.delivery.settled != nullptr;
       in_flight_.emplace(one.id, InFlight{std::move(one.delivery)});
     }
+    for (auto& one : growing_) {
+      try {
+        loop_.append(one.id, one.change);
+      } catch (...) {
+        loop_.cancel(one.id, Failure::source, describe(std::current_exception()));
+      }
+    }
     for (auto const id : leaving_) loop_.cancel(id, Failure::cancelled);
-    incoming_.clear(), leaving_.clear();
+    incoming_.clear(), growing_.clear(), leaving_.clear();
     return !stop;
   }
 
@@ -216,7 +240,7 @@ class Serving {
   template <class = void>
   void sleep() {
     std::unique_lock lock(mutex_);
-    auto const something = [this] { return stop_ || !inbox_.empty() || !withdrawn_.empty(); };
+    auto const something = [this] { return stop_ || !inbox_.empty() || !appended_.empty() || !withdrawn_.empty(); };
     if (deadlines_.empty()) wake_.wait(lock, something);
     else wake_.wait_until(lock, deadlines_.begin()->first, something);
   }
@@ -235,12 +259,14 @@ class Serving {
   std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::set<Deadline> deadlines_;
   std::vector<Submitted> incoming_;
+  std::vector<Appended> growing_;
   std::vector<std::uint64_t> leaving_;
   std::size_t listeners_ = 0;
 
   mutable std::mutex mutex_;  // guards all that follows
   std::condition_variable wake_, room_;
   std::vector<Submitted> inbox_;
+  std::vector<Appended> appended_;
   std::vector<std::uint64_t> withdrawn_;
   std::uint64_t next_id_ = 0;
   std::size_t queued_ = 0, open_ = 0;

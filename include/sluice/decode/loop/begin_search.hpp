@@ -30,6 +30,12 @@ Sentence begin_search(LoopState const& state, Running& s) {
   s.prefill.reset(request.prompt, fed, state.model.abilities);
   s.confidence.begin(request.confidence, vocabulary, s.base, s.slot_count, request.prompt.size());
   if (state.model.attaches) s.attachments.begin(s.base, s.slot_count, request.prompt.size());
+  if (state.model.grows) {
+    request.source_length = state.model.source_length(request.source());
+    s.growth = state.model.growth(request.source());
+  }
+  require(s.growth.over || state.searches.waits, "source", "not over",
+          "this search needs the whole source: close it before it is submitted");
   Sentence const sentence{.vocabulary = &vocabulary,
                           .prompt = request.prompt,
                           .prefix = request.prefix,
@@ -37,6 +43,7 @@ Sentence begin_search(LoopState const& state, Running& s) {
                           .held = s.prefill.held(),
                           .prefix_log_prob = &s.prefill.log_prob(),
                           .source_length = request.source_length,
+                          .growth = s.growth.over ? nullptr : &s.growth,
                           .seed = request.seed.value_or(s.id),
                           .abilities = state.model.abilities,
                           .limits = state.model.limits,

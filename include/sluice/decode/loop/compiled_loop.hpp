@@ -31,7 +31,8 @@ struct AnyLoop : Interface {
   virtual bool step() = 0;
   virtual std::exception_ptr take_trace_problem() = 0;
   virtual bool poll(Result& result) = 0;
-  virtual bool cancel(std::uint64_t id, Failure why) = 0;
+  virtual bool cancel(std::uint64_t id, Failure why, std::string const& message) = 0;
+  virtual bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) = 0;
   virtual void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) = 0;
   virtual void settled(Wanted const& wanted, Tell const& tell) = 0;
   virtual std::size_t waiting() const = 0;
@@ -55,7 +56,10 @@ class CompiledLoop {
   bool step() { return loop_->step(); }
   std::exception_ptr take_trace_problem() { return loop_->take_trace_problem(); }
   bool poll(Result& result) { return loop_->poll(result); }
-  bool cancel(std::uint64_t id, Failure why) { return loop_->cancel(id, why); }
+  bool cancel(std::uint64_t id, Failure why, std::string const& message = {}) {
+    return loop_->cancel(id, why, message);
+  }
+  bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) { return loop_->append(id, change); }
   void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
     loop_->end_all(why, message, cause);
   }

@@ -37,6 +37,7 @@ struct Interface {
 /// A request. Its source and search are typed in RequestOf. Its address is constant until its sentence ends.
 struct AnyRequest : Interface {
   virtual void const* source() const = 0;  ///< a Source const*
+  virtual void* source() = 0;              ///< the same, to append to it
   virtual void const* search() const = 0;  ///< its own search, an S const*, or nullptr
 
   std::vector<Token> prompt{}, prefix{};
@@ -58,6 +59,7 @@ struct AnySearch : Interface {
   virtual bool advance(Expansion const& answer) = 0;
   virtual Progress progress() const = 0;
   virtual bool draft(Draft& draft) = 0;
+  virtual bool waits() const = 0;
   virtual void settled(std::vector<Token>& tokens) = 0;
   virtual void finish(Result& result) = 0;
 };
@@ -68,7 +70,7 @@ struct AnySearches : Interface {
   virtual std::unique_ptr<AnySearch> make() const = 0;
   /// Throws std::invalid_argument if a request's own search (nullptr: the decoder's) is bad, or is none for this model.
   virtual void check(void const* own, AnyModelSide const& model) const = 0;
-  bool takes_prefix = false, drafts = false;
+  bool takes_prefix = false, drafts = false, waits = false;
 };
 
 /// Queries of the loop itself about the lines of a step, for Request::confidence.
@@ -86,6 +88,7 @@ struct AnyStopwatch : Interface {
 /// The model and the expander.
 struct AnyModelSide : Interface {
   virtual std::int32_t source_length(void const* source) const = 0;
+  virtual SourceGrowth growth(void const* source) const = 0;
   virtual void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) = 0;
   virtual void release(std::span<Slot const> slot_numbers) = 0;
   /// Runs the rows and expands the answer; books the seconds. `extra` (or nullptr) is expanded first.
@@ -101,7 +104,7 @@ struct AnyModelSide : Interface {
   Vocabulary vocabulary{};
   Limits limits{};
   Abilities abilities{};
-  bool encodes = false, proposes = false;
+  bool encodes = false, proposes = false, grows = false;
   bool attaches = false, answers_entropy = true;
   bool alike = false;  ///< sources are empty: the input is in the prompts
 };

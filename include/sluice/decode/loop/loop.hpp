@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -65,6 +66,7 @@ class Loop {
     auto& seconds = state_.statistics.seconds;
     state_.stopwatch.restart();
     auto const answered = state_.statistics.sentences;
+    step_.look();
     admission_.admit();
     step_.choose();
     if (step_.chosen().empty()) {
@@ -103,17 +105,28 @@ class Loop {
   }
 
   template <class = void>
-  bool cancel(std::uint64_t id, Failure why) {
+  bool cancel(std::uint64_t id, Failure why, std::string const& message = {}) {
+    auto const what = [&](char const* when) { return message.empty() ? std::string(name(why)) + when : message; };
     if (admission_.waiting.remove(id)) {
-      results_.refuse(id, why, std::string(name(why)) + " while waiting");
+      results_.refuse(id, why, what(" while waiting"));
       return true;
     }
     for (auto const& s : state_.running)
       if (s->id == id && !s->ended) {
-        results_.finish(*s, why, std::string(name(why)) + " while running");
+        results_.finish(*s, why, what(" while running"));
         state_.running.sweep();
         return true;
       }
+    return false;
+  }
+
+  /// Lets `change` add to the source of a request; false if it has ended, or never existed.
+  template <class = void>
+  bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) {
+    for (std::size_t i = 0; i < admission_.waiting.size(); ++i)
+      if (auto& one = admission_.waiting[i]; one.id == id) return change(*one.request), true;
+    for (auto const& s : state_.running)
+      if (s->id == id && !s->ended) return change(*s->request), true;
     return false;
   }
 

@@ -37,6 +37,7 @@ struct Running {
   } part{};                // its part of the step's plan
   std::int32_t chunk = 0;  // tokens of its prefill that the step may feed
   std::int32_t share = 0;  // tokens of its prompt that another slot is expected to hold
+  SourceGrowth growth{};   // as of this step
   bool ended = false;
 
   std::size_t rows() const { return part.to.rows - part.from.rows; }

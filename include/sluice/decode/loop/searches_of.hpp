@@ -42,6 +42,10 @@ struct SearchOf final : AnySearch {
     if constexpr (DraftingSearch<S>) return search->draft(state, draft);
     else return false;
   }
+  bool waits() const override {
+    if constexpr (WaitingSearch<S>) return search->waits(std::as_const(state));
+    else return false;
+  }
   void settled([[maybe_unused]] std::vector<Token>& tokens) override {
     if constexpr (SettlingSearch<S>) search->settled(state, tokens);
   }
@@ -55,7 +59,7 @@ struct SearchOf final : AnySearch {
 template <Search S>
 struct SearchesOf final : AnySearches {
   explicit SearchesOf(S one) : search(std::move(one)) {
-    takes_prefix = sluice::takes_prefix<S>(), drafts = DraftingSearch<S>;
+    takes_prefix = sluice::takes_prefix<S>(), drafts = DraftingSearch<S>, waits = WaitingSearch<S>;
   }
   std::unique_ptr<AnySearch> make() const override { return std::make_unique<SearchOf<S>>(search); }
   void check(void const* own, AnyModelSide const& model) const override {

@@ -50,7 +50,14 @@ class Step {
   /// Whether the step was not run because the KV cache has no room for it.
   bool no_room() const { return no_room_; }
 
-  /// Lets the schedule choose the sentences of the step.
+  /// Looks how far the sources of all sentences have grown.
+  template <class = void>
+  void look() {
+    if (!state_.model.grows) return;
+    for (auto const& s : state_.running)
+      if (!s->growth.over) s->growth = state_.model.growth(s->request->source());
+  }
+  /// Lets the schedule choose the sentences of the step. None: all wait for more of their sources, or none is running.
   template <class = void>
   void choose() {
     auto& running = state_.running;
@@ -215,9 +222,27 @@ class Step {
   void pick() {
     picked_.clear();
     list_running(state_, results_, live_);
-    auto const alive = state_.running.size();
-    if (alive == 0) return;
-    state_.schedule.select(live_, picked_);
+    if (state_.running.empty()) return;
+    if (state_.model.grows) return pick_awake();
+    pick(live_);
+  }
+  /// Leaves out sentences that wait for more of their source.
+  template <class = void>
+  void pick_awake() {
+    awake_.clear(), awake_live_.clear();
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      auto const& s = state_.running[i];
+      if (!s.growth.over && s.search->waits()) continue;
+      awake_.push_back(static_cast<std::int32_t>(i)), awake_live_.push_back(live_[i]);
+    }
+    if (awake_.empty()) return;
+    pick(awake_live_);
+    for (auto& i : picked_) i = awake_[static_cast<std::size_t>(i)];
+  }
+  template <class = void>
+  void pick(std::vector<Live> const& live) {
+    auto const alive = live.size();
+    state_.schedule.select(live, picked_);
     if (picked_.empty())
       throw std::logic_error("sluice: the schedule chose none of the " + std::to_string(alive) + " live sentences");
     for (std::size_t n = 0; n < picked_.size(); ++n) {
@@ -229,7 +254,7 @@ class Step {
         throw std::logic_error("sluice: the schedule chose sentence " + std::to_string(i) + " behind sentence " +
                                std::to_string(picked_[n - 1]) + ": `chosen` must ascend, without repeats");
     }
-    if (!state_.model.abilities.ragged) keep_alike(picked_, live_);
+    if (!state_.model.abilities.ragged) keep_alike(picked_, live);
   }
 
   LoopState& state_;
@@ -237,8 +262,8 @@ class Step {
   StepCapacity& capacity_;
   Preemption& preemption_;
   Planning planning_;
-  std::vector<Live> live_;
-  std::vector<std::int32_t> picked_;
+  std::vector<Live> live_, awake_live_;
+  std::vector<std::int32_t> picked_, awake_;
   std::vector<std::int64_t> keys_;
   std::vector<Running*> chosen_;
   ExtraQueries extra_;

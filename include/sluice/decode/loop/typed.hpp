@@ -78,11 +78,15 @@ struct ModelSideOf final : AnyModelSide {
     abilities = sluice::abilities(std::as_const(model));
     alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
-    attaches = AttachingModel<M>;
+    attaches = AttachingModel<M>, grows = GrowingModel<M>;
     if constexpr (requires { E::answers_entropy; }) answers_entropy = E::answers_entropy;
   }
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));
+  }
+  SourceGrowth growth([[maybe_unused]] void const* source) const override {
+    if constexpr (GrowingModel<M>) return std::as_const(model).growth(*static_cast<Source const*>(source));
+    else return {};
   }
   void start(std::span<void const* const> sources, std::span<Slot const> slot_numbers) override {
     given.clear();
@@ -222,6 +226,7 @@ struct RequestOf final : AnyRequest {
     confidence = request.confidence, traced = request.traced;
   }
   void const* source() const override { return &text; }
+  void* source() override { return &text; }
   void const* search() const override { return own ? &*own : nullptr; }
   Source text;
   std::optional<S> own;

@@ -10,6 +10,7 @@
 #include <sluice/search/frames/detail/ctc_beam.hpp>
 #include <sluice/search/frames/detail/frames_ahead.hpp>
 #include <sluice/search/frames/detail/text_scores.hpp>
+#include <sluice/search/frames/endpoint.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -52,6 +53,7 @@ struct CtcBeamSearch {
   double skip_blank = 2;
   Token blank = -1;         ///< -1: the vocabulary's bos
   std::int32_t block = 64;  ///< frames in a row of the model, at most; >= 1
+  Endpoint endpoint{};      ///< where an utterance ends, although frames go on
   R rule{};
   L language_model{};
 
@@ -64,7 +66,9 @@ struct CtcBeamSearch {
     std::vector<Candidate> tokens;                // of a frame
     std::vector<detail::PrefixTree::Node> nodes;  // scratch
     Token blank = 0;
-    std::int32_t frames = 0, read = 0, taken = 0;  // of the source; those that were read; those that have been taken
+    SourceGrowth whole;                    // of a source that does not grow
+    SourceGrowth const* growth = nullptr;  // of one that does
+    std::int32_t read = 0, taken = 0;      // frames that were read, and that have been taken
     std::int32_t block = 1;
     std::int32_t listed = 0;    // best tokens asked for
     std::int32_t starved = -1;  // the frame that left no prefix
@@ -83,6 +87,7 @@ struct CtcBeamSearch {
     require(skip_blank > 0, "skip_blank", skip_blank, "must be a number > 0");
     require(blank >= -1, "blank", blank, "must be a token, or -1");
     require(block >= 1, "block", block, "must be at least 1");
+    endpoint.check();
     detail::check_rule(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
@@ -93,14 +98,16 @@ struct CtcBeamSearch {
     auto const size = sentence.vocabulary->size;
     s.blank = blank >= 0 ? blank : sentence.vocabulary->bos;
     require(s.blank < size, "blank", s.blank, "is outside the vocabulary of " + std::to_string(size));
-    require(sentence.source_length != -1, "source_length", sentence.source_length,
+    auto const grows = sentence.growth != nullptr;
+    require(grows || sentence.source_length != -1, "source_length", sentence.source_length,
             "a search over frames must know their number: the model needs a source_length(source)");
-    require(sentence.source_length >= 1, "frames", sentence.source_length, "there must be at least one");
+    require(grows || sentence.source_length >= 1, "frames", sentence.source_length, "there must be at least one");
     require(sentence.prompt.size() == 1, "prompt", std::to_string(sentence.prompt.size()) + " tokens",
             "a search over frames takes no prompt");
     require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
             "a search over frames takes no forced prefix");
-    s.frames = sentence.source_length, s.read = s.taken = 0, s.starved = -1, s.ended = false;
+    s.whole.length = sentence.source_length, s.growth = sentence.growth;
+    s.read = s.taken = 0, s.starved = -1, s.ended = false;
     s.block = sentence.abilities.blocks && sentence.abilities.ragged ? block : 1;
     s.ahead.clear();
     s.fed.assign(static_cast<std::size_t>(s.block), s.blank);
@@ -138,8 +145,10 @@ struct CtcBeamSearch {
       for (std::size_t i = 0; i < count; ++i)
         if (take(s, answer[i])) return true;
     }
-    return s.ended = s.taken == s.frames && !waits(s);
+    return s.ended = grown(s).over && s.taken == grown(s).length && !rows_wait(s);
   }
+  /// Whether all frames that have come are taken, and more will come.
+  bool waits(State const& s) const { return !grown(s).over && s.taken == grown(s).length && !rows_wait(s); }
   Progress progress(State const& s) const {
     auto const count = next(s);
     auto rows = count;
@@ -158,6 +167,7 @@ struct CtcBeamSearch {
   template <class = void>
   void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
+    result.frames = s.taken;
     auto const complete = s.ended && s.starved < 0;
     std::vector<std::pair<double, std::size_t>> order;
     auto const& entries = s.beam.entries();
@@ -169,7 +179,8 @@ struct CtcBeamSearch {
     std::sort(order.begin(), order.end());
     if (order.size() > static_cast<std::size_t>(n_best)) order.resize(static_cast<std::size_t>(n_best));
     for (auto const& [worse, i] : order) tell(s, entries[i], -worse, complete, result.hypotheses.emplace_back());
-    if (s.starved >= 0)
+    if (grown(s).length == 0) result.fail(Failure::bad_request, "frames: 0: there must be at least one");
+    else if (s.starved >= 0)
       result.fail(Failure::no_token_left, "frame " + std::to_string(s.starved) + " leaves no text that is possible");
     else if (order.empty()) result.fail(Failure::no_token_left, "no text in the beam may end where the frames do");
   }
@@ -181,9 +192,10 @@ struct CtcBeamSearch {
   std::int32_t next(State const& s) const {
     if constexpr (in_rows)
       if (!s.ahead.empty()) return 0;
-    return (std::min)(s.block, s.frames - s.read);
+    return (std::min)(s.block, grown(s).length - s.read);
   }
-  static bool waits(State const& s) {
+  static SourceGrowth const& grown(State const& s) { return s.growth != nullptr ? *s.growth : s.whole; }
+  static bool rows_wait(State const& s) {
     if constexpr (in_rows) return s.beam.texts().rows().waits();
     else return false;
   }
@@ -204,7 +216,13 @@ struct CtcBeamSearch {
     }
     if (s.beam.entries().empty()) return s.starved = s.taken, s.ended = true;
     ++s.taken;
-    return false;
+    return s.ended = endpoint.on() && endpoint.reached(s.taken, last_end(s));
+  }
+  /// The frame after the last token of the best prefix; 0: it has no token.
+  static std::int32_t last_end(State const& s) {
+    auto const worse = [](detail::CtcEntry const& a, detail::CtcEntry const& b) { return a.score < b.score; };
+    auto const best = std::max_element(s.beam.entries().begin(), s.beam.entries().end(), worse);
+    return best->better().last.frames.end;
   }
   static void tell(State const& s, detail::CtcEntry const& entry, double score, bool finished, Hypothesis& h) {
     h.log_prob = entry.total, h.score = score, h.finished = finished;

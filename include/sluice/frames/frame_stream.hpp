@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// CtcStream: a model over frames that come while they are decoded, and FrameStream, its source.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/frames/ctc_frames.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// The source of a CtcStream: frames that have come, and whether more will come. Begins without frames; give it to a request, then append to
+/// the request. Copies are the same stream.
+class FrameStream {
+ public:
+  std::int32_t length() const { return held_->length; }  ///< frames that have come
+  bool over() const { return held_->over; }              ///< nothing more will come
+
+ private:
+  friend class CtcStream;
+  struct Held {
+    std::vector<float> numbers{};        // [length - first, V]
+    std::int32_t first = 0, length = 0;  // those before `first` are forgotten
+    std::int32_t read = 0;
+    bool over = false;
+  };
+  std::shared_ptr<Held> held_ = std::make_shared<Held>();
+};
+
+/// CtcFrames for sound and pictures that come while they are decoded: frames are appended to running requests (Decoder::append,
+/// Server::append). The result is that of the whole at once, bit for bit, however the frames are cut into pieces.
+///
+/// Frames that have been read are forgotten, all but the last 1,024, so what a request holds does not grow with its frames. It may have
+/// 2^31 - 1 of them. A frame is copied once when it comes, and once in a step of several sentences. For searches that wait for more and
+/// need one slot, as CtcBeamSearch does.
+class CtcStream {
+ public:
+  using Source = FrameStream;
+  static constexpr Abilities abilities{.ragged = true, .blocks = true};
+
+  /// \param size   labels, the blank among them: the columns of all frames
+  /// \param blank  the label that means "nothing here"
+  /// \param kind   what the numbers are
+  /// \throws std::invalid_argument  for a blank outside the vocabulary
+  explicit CtcStream(std::int32_t size, Token blank = 0, Kind kind = Kind::logits)
+      : vocabulary_(ctc_vocabulary(size, blank)), kind_(kind) {}
+
+  Vocabulary const& vocabulary() const { return vocabulary_; }
+  std::int32_t source_length(FrameStream const& stream) const { return stream.over() ? stream.length() : -1; }
+  SourceGrowth growth(FrameStream const& stream) const { return {stream.length(), stream.over()}; }
+
+  /// Adds frames, [any, V].
+  /// \param last  whether nothing more will come
+  /// \throws std::invalid_argument  for frames of another number of labels, or after the last
+  template <class = void>
+  void append(FrameStream& stream, MatrixView<float const> const& frames, bool last = false) const {
+    auto const size = std::ptrdiff_t{vocabulary_.size};
+    auto& held = *stream.held_;
+    require(frames.rows == 0 || frames.columns == size, "frames.columns", frames.columns,
+            "must be the number of labels, " + std::to_string(size));
+    require(!held.over, "frames", frames.rows, "nothing may come after the last frame");
+    require(frames.rows <= std::ptrdiff_t{(std::numeric_limits<std::int32_t>::max)() - held.length}, "frames",
+            frames.rows, "are more than a request can hold");
+    forget(held);
+    for (std::ptrdiff_t i = 0; i < frames.rows; ++i) {
+      auto const* const line = frames.data + i * frames.stride;
+      held.numbers.insert(held.numbers.end(), line, line + size);
+    }
+    held.length += static_cast<std::int32_t>(frames.rows), held.over = last;
+  }
+  /// The same for numbers that the call holds, [any, V]: for Server::append.
+  template <class = void>
+  void append(FrameStream& stream, std::vector<float> const& numbers, bool last = false) const {
+    auto const size = std::ptrdiff_t{vocabulary_.size};
+    require(std::ssize(numbers) % size == 0, "frames", std::to_string(numbers.size()) + " numbers",
+            "must be a multiple of the number of labels, " + std::to_string(size));
+    append(stream, MatrixView<float const>{numbers.data(), std::ssize(numbers) / size, size, size}, last);
+  }
+  /// The frames from `begin` on as a stream of its own: for the next request where an endpoint has ended one (Result::frames).
+  /// \throws std::invalid_argument  for frames that have not come, or are forgotten
+  template <class = void>
+  FrameStream rest(FrameStream const& stream, std::int32_t begin) const {
+    auto const& held = *stream.held_;
+    require(begin >= held.first && begin <= held.length, "begin", begin,
+            "must be between " + std::to_string(held.first) + " and " + std::to_string(held.length));
+    FrameStream next;
+    next.held_->numbers.assign(held.numbers.begin() + offset(begin - held.first), held.numbers.end());
+    next.held_->length = held.length - begin, next.held_->over = held.over;
+    return next;
+  }
+
+  void start(std::span<FrameStream const* const> sources, std::span<Slot const> slot_numbers) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      auto const slot = static_cast<std::size_t>(slot_numbers[i]);
+      if (slot >= slots_.size()) slots_.resize(slot + 1);
+      slots_[slot] = sources[i]->held_;
+    }
+  }
+  void release(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers)
+      if (static_cast<std::size_t>(slot) < slots_.size()) slots_[static_cast<std::size_t>(slot)].reset();
+  }
+
+  /// \throws std::invalid_argument  for a row beyond the last frame that has come
+  /// \throws std::logic_error       for a search that forks a slot
+  template <class = void>
+  Scores<float> step(std::span<Row const> rows) {
+    auto const size = std::ptrdiff_t{vocabulary_.size};
+    std::ptrdiff_t lines = 0;
+    for (auto const& row : rows) {
+      if (row.from != row.to)
+        throw std::logic_error("sluice: CtcStream: a search forks a slot, and frames that are read are forgotten");
+      auto& held = *slots_[static_cast<std::size_t>(row.to)];
+      auto const end = row.length + static_cast<std::int32_t>(row.tokens.size());
+      require(end <= held.length, "frame", end, "only " + std::to_string(held.length) + " have come");
+      held.read = end, lines += row.lines;
+    }
+    auto const from = [&](Row const& row) {
+      auto const& held = *slots_[static_cast<std::size_t>(row.to)];
+      return held.numbers.data() + offset(held.read - row.lines - held.first);
+    };
+    if (rows.size() == 1) return scores(from(rows[0]), lines, size, kind_);
+    lines_.resize(static_cast<std::size_t>(lines * size));
+    auto* line = lines_.data();
+    for (auto const& row : rows) line = std::copy_n(from(row), row.lines * size, line);
+    return scores(lines_.data(), lines, size, kind_);
+  }
+
+ private:
+  std::ptrdiff_t offset(std::int32_t frames) const { return std::ptrdiff_t{frames} * vocabulary_.size; }
+  /// Drops what has been read, if that is more than is left: each frame is moved once at most, on the average.
+  void forget(FrameStream::Held& held) const {
+    constexpr std::int32_t keep = 1024;
+    auto const old = held.read - keep - held.first;
+    if (old < keep || old < held.length - held.first - old) return;
+    held.numbers.erase(held.numbers.begin(), held.numbers.begin() + offset(old));
+    held.first += old;
+  }
+
+  Vocabulary vocabulary_;
+  Kind kind_;
+  std::vector<std::shared_ptr<FrameStream::Held>> slots_;
+  std::vector<float> lines_;  // [lines, V]
+};
+
+}  // namespace sluice::inline v0
