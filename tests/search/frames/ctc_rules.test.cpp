@@ -279,6 +279,12 @@ TEST_CASE("a lexicon: words alone, in any of their spellings", "[ctc]") {
 }
 
 TEST_CASE("n-grams of tokens", "[ctc][ngram]") {
+  check_all(
+      CtcBeamSearch<NoRule, TokenNGrams>{}, [](Text const&) { return 0.0; }, 1);
+  check_all(
+      CtcBeamSearch<NoRule, WordNGrams>{}, [](Text const&) { return 0.0; }, 1);
+  check_all(
+      CtcBeamSearch<NoRule, LexiconNGrams>{}, [](Text const&) { return 0.0; }, 1);
   auto const grams = grams_of({"a", "b"});  // the space is unknown
   auto const table = table_of(grams);
   TokenNGrams const model(table, {-1, table.word("a"), table.word("b"), -1},
@@ -307,7 +313,8 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
   // "ab" and "c" are spelt alike; "new" is not in the table.
   std::vector<Spelling> const spellings{{"ab", {1, 2}},     {"c", {1, 2}},   {"a", {1}},
                                         {"bab", {2, 1, 2}}, {"bab", {2, 2}}, {"new", {1, 1}}};
-  LexiconNGrams const closed(Lexicon(spellings, 3), table, weights);
+  Lexicon const lexicon(spellings, 3);
+  LexiconNGrams const closed(lexicon, table, weights);
   auto const best = [&](Text const& text) {
     Words context{"<s>"};
     double sum = 0;
@@ -325,7 +332,7 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
     return sum + 0.6 * grams.log_prob(context, "</s>") * std::numbers::ln10;
   };
   check_all(CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = closed}, best);
-  check_all(CtcBeamSearch<Lexicon, LexiconNGrams>{.rule = closed.lexicon(), .language_model = closed}, best, 2);
+  check_all(CtcBeamSearch<Lexicon, LexiconNGrams>{.rule = lexicon, .language_model = closed}, best, 2);
   check_narrow(CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = closed}, replayed(closed, vocabulary), 4);
   // Without a separator.
   std::vector<Spelling> const pieces{{"ab", {1, 2}}, {"a", {1}}, {"bab", {1, 2, 3}}};
