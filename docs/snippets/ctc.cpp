@@ -93,7 +93,7 @@ int main() {
   std::istringstream arpa(
       "\\data\\\nngram 1=6\n\n\\1-grams:\n-1\t<s>\n-1\t</s>\n-2\t<unk>\n-0.3\tab\n-0.6\tb\n-0.9\tac\n\n\\end\\\n");
   // [lexicon]
-  sluice::Lexicon const lexicon({{"ab", {1, 2}}, {"b", {2}}, {"ac", {1, 3}}, {"ac", {1, 3, 3}}}, 4);
+  sluice::Lexicon const lexicon({{"ab", {1, 2}}, {"b", {2}}, {"ac", {1, 3}}, {"ac", {1, 3, 3}}}, {4});
   sluice::CtcBeamSearch<sluice::Lexicon> const words_alone{.rule = lexicon};
 
   sluice::NGramTable const table = sluice::read_arpa(arpa);

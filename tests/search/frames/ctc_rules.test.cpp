@@ -245,7 +245,7 @@ TEST_CASE("rules: texts match a regular expression, and are items of a catalogue
 TEST_CASE("a lexicon: words alone, in any of their spellings", "[ctc]") {
   std::vector<Spelling> const spellings{{"ab", {1, 2}}, {"a", {1}}, {"bab", {2, 1, 2}}, {"bab", {2, 2}}};
   std::set<std::string> const words{"ab", "a", "bab", "bb"};
-  check_all(CtcBeamSearch<Lexicon>{.rule = Lexicon(spellings, 3)}, [&](Text const& text) {
+  check_all(CtcBeamSearch<Lexicon>{.rule = Lexicon(spellings, {3})}, [&](Text const& text) {
     for (auto const& word : words_of(written(text)))
       if (!words.contains(word)) return no;
     return 0.0;
@@ -256,14 +256,19 @@ TEST_CASE("a lexicon: words alone, in any of their spellings", "[ctc]") {
               return std::regex_match(written(text), pattern) ? 0.0 : no;
             });
   check_all(CtcBeamSearch<Lexicon>{}, [](Text const&) { return 0.0; });
+  // Several separators.
+  check_all(CtcBeamSearch<Lexicon>{.rule = Lexicon({{"a", {1}}, {"aa", {1, 1}}}, {2, 3})},
+            [pattern = std::regex("[b ]*(aa?[b ]+)*(aa?)?")](Text const& text) {
+              return std::regex_match(written(text), pattern) ? 0.0 : no;
+            });
 
-  CHECK_THROWS_WITH(Lexicon({{"ab", {1, 2}}, {"none", {}}}, 3),
+  CHECK_THROWS_WITH(Lexicon({{"ab", {1, 2}}, {"none", {}}}, {3}),
                     "sluice: lexicon: word = none: has a spelling without tokens");
-  CHECK_THROWS_WITH(Lexicon({{"a b", {1, 3, 2}}}, 3),
+  CHECK_THROWS_WITH(Lexicon({{"a b", {1, 3, 2}}}, {3}),
                     "sluice: lexicon: word = a b: is spelt with token 3, which is no part of a word");
   CHECK_THROWS_WITH(
       Lexicon({{"a", {1}}, {"aa", {1, 1}}}),
-      "sluice: lexicon: word = a: token 1 goes on from it to a longer word, and begins words: give a separator");
+      "sluice: lexicon: word = a: token 1 goes on from it to a longer word, and begins words: give separators");
   RandomFrames const frames(1, 5, 4);
   CtcFrames<> model(4, 0, Kind::log_probs);
   auto const refused = [&](Lexicon const& lexicon) {
@@ -271,14 +276,21 @@ TEST_CASE("a lexicon: words alone, in any of their spellings", "[ctc]") {
     CHECK(result.failure == Failure::bad_request);
     return result.message;
   };
-  CHECK(refused(Lexicon({{"ok", {1}}, {"zoo", {1, 9}}}, 3))
+  CHECK(refused(Lexicon({{"ok", {1}}, {"zoo", {1, 9}}}, {3}))
             .find("lexicon: word = zoo: cannot be spelt: token 9 is outside the vocabulary of 4") != std::string::npos);
-  CHECK(refused(Lexicon({{"ok", {1}}, {"oh", {1, 0}}}, 3))
+  CHECK(refused(Lexicon({{"ok", {1}}, {"oh", {1, 0}}}, {3}))
             .find("lexicon: word = oh: cannot be spelt: token 0 ends a text (the blank, or eos)") != std::string::npos);
-  CHECK(refused(Lexicon({{"ok", {1}}}, 4)).find("separator = 4: is outside the vocabulary of 4") != std::string::npos);
+  CHECK(refused(Lexicon({{"ok", {1}}}, {4})).find("separator = 4: is outside the vocabulary of 4") !=
+        std::string::npos);
 }
 
 TEST_CASE("n-grams of tokens", "[ctc][ngram]") {
+  check_all(
+      CtcBeamSearch<NoRule, TokenNGrams>{}, [](Text const&) { return 0.0; }, 1);
+  check_all(
+      CtcBeamSearch<NoRule, WordNGrams>{}, [](Text const&) { return 0.0; }, 1);
+  check_all(
+      CtcBeamSearch<NoRule, LexiconNGrams>{}, [](Text const&) { return 0.0; }, 1);
   auto const grams = grams_of({"a", "b"});  // the space is unknown
   auto const table = table_of(grams);
   TokenNGrams const model(table, {-1, table.word("a"), table.word("b"), -1},
@@ -307,7 +319,8 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
   // "ab" and "c" are spelt alike; "new" is not in the table.
   std::vector<Spelling> const spellings{{"ab", {1, 2}},     {"c", {1, 2}},   {"a", {1}},
                                         {"bab", {2, 1, 2}}, {"bab", {2, 2}}, {"new", {1, 1}}};
-  LexiconNGrams const closed(Lexicon(spellings, 3), table, weights);
+  Lexicon const lexicon(spellings, {3});
+  LexiconNGrams const closed(lexicon, table, weights);
   auto const best = [&](Text const& text) {
     Words context{"<s>"};
     double sum = 0;
@@ -325,7 +338,7 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
     return sum + 0.6 * grams.log_prob(context, "</s>") * std::numbers::ln10;
   };
   check_all(CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = closed}, best);
-  check_all(CtcBeamSearch<Lexicon, LexiconNGrams>{.rule = closed.lexicon(), .language_model = closed}, best, 2);
+  check_all(CtcBeamSearch<Lexicon, LexiconNGrams>{.rule = lexicon, .language_model = closed}, best, 2);
   check_narrow(CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = closed}, replayed(closed, vocabulary), 4);
   // Without a separator.
   std::vector<Spelling> const pieces{{"ab", {1, 2}}, {"a", {1}}, {"bab", {1, 2, 3}}};

@@ -28,10 +28,10 @@ struct Spelling {
   std::vector<Token> tokens;
 };
 
-/// Texts consist of the words of a lexicon, with separators between them: a Rule, for CtcBeamSearch, and any search by Ruled. A text ends
-/// after a word, or after a separator. Separators may also stand first, last, and several together.
+/// Texts consist of the words of a lexicon, with separators (spaces, punctuation) between them: a Rule, for CtcBeamSearch, and any search by
+/// Ruled. A text ends after a word, or after a separator. Separators may also stand first, last, and several together.
 ///
-/// Without a separator, words follow each other directly, and the first token of a word must tell that it begins one (as `_` of
+/// Without separators, words follow each other directly, and the first token of a word must tell that it begins one (as `_` of
 /// SentencePiece): a token that may also go on where a word may end is refused.
 ///
 /// A trie, shared by all copies: 20 bytes for each of its nodes. A prefix costs a set of the vocabulary's tokens.
@@ -46,23 +46,25 @@ class Lexicon {
 
   /// Allows everything.
   Lexicon() = default;
-  /// \param separator  stands between words; -1: nothing does
-  /// \throws std::invalid_argument  naming the word: without tokens, with the separator in it, or, without separator, where the words
+  /// \param separators  one of these, or several, stand between words; none: nothing does
+  /// \throws std::invalid_argument  naming the word: without tokens, with a separator in it, or, without separators, where the words
   ///     cannot be told apart
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   template <class = void>
-  explicit Lexicon(std::vector<Spelling> spellings, Token separator = -1) {
+  explicit Lexicon(std::vector<Spelling> spellings, std::vector<Token> const& separators = {}) {
     for (auto const& one : spellings) {
       require(!one.tokens.empty(), "lexicon: word", one.word, "has a spelling without tokens");
       for (auto const token : one.tokens) {
-        require(token >= 0 && token != separator, "lexicon: word", one.word,
+        require(token >= 0 && std::find(separators.begin(), separators.end(), token) == separators.end(),
+                "lexicon: word", one.word,
                 "is spelt with token " + std::to_string(token) + ", which is no part of a word");
         largest_ = (std::max)(largest_, token);
       }
     }
-    trie_ = std::make_shared<detail::LexiconTrie const>(spellings, separator);
+    trie_ = std::make_shared<detail::LexiconTrie const>(spellings, separators);
     spellings_ = std::make_shared<std::vector<Spelling> const>(std::move(spellings));
-    if (separator < 0) check_starts();
+    separators_ = separators;
+    if (separators.empty()) check_starts();
   }
 
   bool trivial() const { return trie_ == nullptr; }
@@ -74,9 +76,10 @@ class Lexicon {
   State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     if (trivial()) return {.vocabulary = &vocabulary};
-    auto const separator = trie_->separator();
-    require(separator < vocabulary.size, "separator", separator, outside(vocabulary));
-    require(separator < 0 || !vocabulary.ends(separator), "separator", separator, "ends a text (the blank, or eos)");
+    for (auto const separator : separators_) {
+      require(separator < vocabulary.size, "separator", separator, outside(vocabulary));
+      require(!vocabulary.ends(separator), "separator", separator, "ends a text (the blank, or eos)");
+    }
     if (largest_ < vocabulary.size && !any_used(vocabulary.eos) && !any_used(vocabulary.never))
       return {.vocabulary = &vocabulary};
     for (auto const& one : spellings())
@@ -105,8 +108,8 @@ class Lexicon {
     if (state.node < 0 || state.over) return set;
     auto const ends = trie_->may_end(state.node);
     trie_->insert_children(state.node, *set);
-    if (ends && trie_->separator() >= 0) set->insert(trie_->separator());
-    if (ends && trie_->separator() < 0) trie_->insert_children(0, *set);
+    if (ends && trie_->separated()) set->insert(trie_->separators());
+    if (ends && !trie_->separated()) trie_->insert_children(0, *set);
     if (ends) set->insert(state.vocabulary->eos);
     return set;
   }
@@ -138,12 +141,13 @@ class Lexicon {
         require(trie_->child(0, trie_->token(i)) < 0, "lexicon: word",
                 spellings()[static_cast<std::size_t>(trie_->words(node)[0])].word,
                 "token " + std::to_string(trie_->token(i)) +
-                    " goes on from it to a longer word, and begins words: give a separator");
+                    " goes on from it to a longer word, and begins words: give separators");
     }
   }
 
   std::shared_ptr<std::vector<Spelling> const> spellings_;
   std::shared_ptr<detail::LexiconTrie const> trie_;
+  std::vector<Token> separators_;
   Token largest_ = -1;
 };
 

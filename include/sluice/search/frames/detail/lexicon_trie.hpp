@@ -23,9 +23,9 @@ class LexiconTrie {
  public:
   LexiconTrie() = default;
   /// \param spellings  elements have `tokens`, none empty
-  /// \param separator  -1: none
   template <class Spellings>
-  LexiconTrie(Spellings const& spellings, Token separator) : separator_(separator) {
+  LexiconTrie(Spellings const& spellings, std::span<Token const> separators) : separated_(!separators.empty()) {
+    separators_.insert(separators);
     order_.resize(spellings.size());
     std::iota(order_.begin(), order_.end(), 0);
     auto const tokens = [&](std::size_t i) -> std::vector<Token> const& {
@@ -55,7 +55,8 @@ class LexiconTrie {
     }
   }
 
-  Token separator() const { return separator_; }
+  TokenSet const& separators() const { return separators_; }
+  bool separated() const { return separated_; }  ///< whether there are any
   std::int32_t size() const { return static_cast<std::int32_t>(nodes_.size()); }
 
   /// Where a token leads.
@@ -67,9 +68,9 @@ class LexiconTrie {
   Step step(std::int32_t node, Token token) const {
     if (node < 0) return {};
     auto const ends = may_end(node);
-    if (token == separator_) return ends ? Step{0, node != 0} : Step{};
+    if (separators_.contains(token)) return ends ? Step{0, node != 0} : Step{};
     auto const found = child(node, token);
-    if (found >= 0 || separator_ >= 0 || node == 0 || !ends) return {found, false};
+    if (found >= 0 || separated_ || node == 0 || !ends) return {found, false};
     auto const begun = child(0, token);
     return {begun, begun >= 0};
   }
@@ -108,7 +109,8 @@ class LexiconTrie {
 
   std::vector<std::int32_t> order_;  // of spellings, by their tokens
   std::vector<Node> nodes_;
-  Token separator_ = -1;
+  TokenSet separators_;
+  bool separated_ = false;
 };
 
 }  // namespace sluice::inline v0::detail
