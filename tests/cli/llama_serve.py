@@ -2,6 +2,7 @@
 """Clients of serve_llama, for llama_serve.test.sh: llama_serve.py COMMAND PORT [ARGUMENT]...; prompts on standard input
 
 same OPTIONS FILE  answers are those of llama_generate --json
+same_texts OPTIONS FILE  their texts are
 streams            chunks together are the answer without
 logprobs           of tokens and of those beside them, of prompts too
 samples            seeds; the best of several
@@ -49,6 +50,13 @@ def same(options, expected):
     used = answer["usage"]
     check(f"usage {used}", used["completion_tokens"] == sum(len(one["tokens"]) for one in generated)
           and used["total_tokens"] == used["completion_tokens"] + used["prompt_tokens"])
+
+
+def same_texts(options, expected):
+    prompts, options = lines(), json.loads(options)
+    wanted = [json.loads(line)["text"] for line in open(expected, encoding="utf-8")]
+    found = [choice["text"] for choice in complete(prompts, **options)["choices"]]
+    check(f"{found!r}, not {wanted!r}", found == wanted)
 
 
 def near(one, other):
@@ -263,6 +271,6 @@ def bodies():
         check(f"{schema[:80]}: {got} {text[:300]}", got == 400 and why in json.loads(text)["error"]["message"])
 
 
-{"same": same, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops, "grammars": grammars, "many": many,
- "shared": shared, "leaves": leaves, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+{"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
+ "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

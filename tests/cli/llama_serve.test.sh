@@ -45,6 +45,21 @@ check 'no translations' [ "$(ask /translate '{"text": "a"}' -o /dev/null -w '%{h
 stop
 check 'exit code after SIGTERM' [ $? -eq 0 ]
 
+# ---- n-grams of words ----
+printf '\\data\\\nngram 1=5\n\n\\1-grams:\n-99\t<s>\n-9\t</s>\n-9\t<unk>\n-0.2\tzqx\n-0.4\tab\n\n\\end\\\n' >words.arpa
+refused '--word-bonus has no effect with no --language-model' --word-bonus 1
+refused 'nowhere: cannot be opened' --language-model nowhere
+fusing=(--language-model words.arpa --language-weight 0.7 --word-bonus 0.5)
+start "${fusing[@]}"
+"$generate" "${always[@]}" "${fusing[@]}" --max-length 40 --json --lines prompts >expected
+"$generate" "${always[@]}" --max-length 40 --json --lines prompts >plain
+check 'n-grams change outputs' [ "$(cmp -s expected plain && echo same)" = '' ]
+check 'greedy with n-grams' client same_texts '{"temperature": 0, "max_tokens": 40}' expected <prompts
+check 'samples with n-grams' client samples <prompts
+check 'many with n-grams' client many <prompts
+check 'beginnings that are shared with n-grams' client shared
+stop
+
 # ---- few cells, few sequences ----
 start --context 256 --sequences 8 --size 4
 check 'many in little room' client many <prompts

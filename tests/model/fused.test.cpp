@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/any_model.hpp>
+#include <sluice/model/checked.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/interpolate.hpp>
+#include <sluice/model/restarting.hpp>
+#include <sluice/model/token_by_token.hpp>
+#include <sluice/model/with_draft.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/beam/beam_search.hpp>
@@ -273,6 +277,16 @@ TEST_CASE("how high the scores of a fusion may go", "[fused]") {
   CHECK(Interpolate(inner, language, 0.5).limits().log_prob == 0.25);
   CHECK(Interpolate(model, language, -0.5).limits().log_prob == infinity);
   CHECK(Interpolate(model, inner, 2, std::identity{}).limits().log_prob == 0.5);
+  // Wrappers pass it on; a draft's scores are none of the output's.
+  TableModel<Abilities{}> plain(Table{.size = 6});
+  Fused few(plain, language, {.weight = 0, .word_bonus = 0.25});
+  CHECK(Restarting(few).limits().log_prob == 0.25);
+  CHECK(TokenByToken(few).limits().log_prob == 0.25);
+  CHECK(Checked(inner).limits().log_prob == 0.25);
+  CHECK(WithLookup(inner).limits().log_prob == 0.25);
+  CHECK(WithDraft(inner, model).limits().log_prob == 0.25);
+  CHECK(WithDraft(model, inner).limits().log_prob == 0);
+  CHECK(AnyModel<std::uint64_t>(&inner).limits().log_prob == 0.25);
 }
 
 TEST_CASE("an internal language model is subtracted by a second fusion", "[fused]") {

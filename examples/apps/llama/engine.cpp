@@ -82,7 +82,7 @@ void Engine::fuse(Options const& options) {
   language_.emplace(text::load_ngrams(options.language_model), vocabulary, bytes);
   sluice::FusedOptions added{.weight = options.language_weight,
                              .word_bonus = options.word_bonus,
-                             .normalise = options.search == SearchName::sample};
+                             .normalise = options.normalise || options.search == SearchName::sample};
   for (sluice::Token token = 0; token < vocabulary.size; ++token)
     if (bytes.bytes(token).starts_with(' ')) added.words.push_back(token);
   fused_.emplace(*alone_, *language_, std::move(added));

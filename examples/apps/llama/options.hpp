@@ -45,6 +45,7 @@ struct Options {
   std::int32_t top_k = 0;
   std::uint64_t seed = 0;
   double language_weight = 0.2, word_bonus = 0;  // beside language_model
+  bool normalise = false;                        // the sum, whatever the search; that of samples always is
   std::vector<std::string> phrases, stops;
   std::vector<text::BiasTerm> biased;
   bool bias_once = false;

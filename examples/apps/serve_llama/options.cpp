@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <serve_llama/options.hpp>
 #include <string>
@@ -43,9 +44,21 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   add("--backends", engine.backends, "DIR", "folder of ggml's backends");
   app.add_flag("--special", engine.special, "parse <|names|> of control tokens in prompts");
   app.add_flag("--exact", engine.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
+  auto const finite = [] { return text::number<double>([](double x) { return std::isfinite(x); }, ""); };
+  add("--language-model", engine.language_model, "FILE",
+      "add the scores of n-grams of words: ARPA, or a file of build_ngram");
+  auto const* const weight =
+      app.add("--language-weight", engine.language_weight, "A", "weight of these scores (0.2)")->check(finite());
+  auto const* const bonus =
+      app.add("--word-bonus", engine.word_bonus, "B", "added for each token that begins with a space (0)")
+          ->check(finite());
   ServiceFlags flags(app, options.service, "--client-share");
   if (!app.read(argc, argv)) return std::nullopt;
   flags.finish();
+  for (auto const* const option : {weight, bonus})
+    if (engine.language_model.empty() && option->count() > 0)
+      throw text::InputError(option->get_name() + " has no effect with no --language-model");
+  engine.normalise = true;  // a request may sample
   if (engine.batch < engine.parallel)
     throw text::InputError("--batch = " + std::to_string(engine.batch) + ": must be at least --sequences, " +
                            std::to_string(engine.parallel));
