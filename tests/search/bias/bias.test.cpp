@@ -2,7 +2,7 @@
 // Boosted phrases against a scan of whole outputs. Mutants that these tests notice: a boost counted twice (paid() of the
 // suffix too under Matches::longest, or of a second spelling), no refund (bias() returns 0), no refund at the end (no shift
 // of lines that a stop ends) or at the maximum length, edits of the suffixes in place of the deeper state's, no edits of
-// probes, a phrase paid twice under `once`. They do not notice a bound for ExactSearch of half the height: it is loose.
+// probes, a phrase paid twice under `once`, a bound for ExactSearch of half the height.
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/output/line/log_softmax_top_k.hpp>
 #include <sluice/schedule/streaming.hpp>
@@ -303,6 +303,23 @@ TEST_CASE("exact search under a bias finds the best of all outputs", "[bias]") {
       compare(results[1], expected, 1e-4);
       CHECK(results[1].bound == results[1].hypotheses.front().score);
     }
+  }
+}
+
+TEST_CASE("exact search bears with an output that is paid for its last token only", "[bias]") {
+  Table const table{.size = 6, .scale = 3, .has_eos = false};  // so no token is left that nothing is paid for
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto const all =
+        n_best(all_sequences(table, seed, {.maximum = 4}), 10000, [](Sequence const& s) { return s.log_prob; });
+    auto const* const worst = &all.back();
+    auto const missing = all.front().log_prob - worst->log_prob;
+    BiasedPhrase const phrase{.spellings = {worst->tokens}, .whole = static_cast<float>(missing + 0.25)};
+    Bias const bias(ContextGraph({phrase}, {.lead = 3}));
+    TableModel<everything> model(table);
+    std::vector<std::uint64_t> const sources{seed};
+    auto const result = decode(model, sources, Biased<ExactSearch>({.list = 2, .length = four}, bias)).at(0);
+    CHECK(result.hypotheses.at(0).tokens == worst->tokens);
+    CHECK(result.hypotheses.at(0).score == Approx(all.front().log_prob + 0.25).margin(1e-4));
   }
 }
 

@@ -261,7 +261,7 @@ TEST_CASE("CTC under a grammar, under constraints, and beside another model") {
             return !text.empty() && text[0] == 1 && std::count(text.begin(), text.end(), 1) == 1;
           }));
     ConstrainedBeamSearch<Phrases> const constrained{.beam = {.width = 60, .length = most, .penalty = {.alpha = 0}},
-                                              .constraints = Phrases{{2, 1}}};
+                                                     .constraints = Phrases{{2, 1}}};
     check(run({drawn}, constrained)[0], first([](Text const& text) {
             for (std::size_t i = 1; i < text.size(); ++i)
               if (text[i - 1] == 2 && text[i] == 1) return true;
