@@ -613,6 +613,22 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerGreedy<>{.tokens = tokens, .most_symbols = 0}, "most_symbols = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .candidates = 0}, "candidates = 0");
 
+  auto const message = [](auto const& call) -> std::string {
+    try {
+      call();
+    } catch (std::invalid_argument const& error) {
+      return error.what();
+    }
+    return "not refused";
+  };
+  CHECK(message([] { NGramLabels(table(), {0, 99}); }).find("word = 99") != std::string::npos);
+  CHECK(message([] { NGramLabels(table(), {0}, infinite); }).find("unknown") != std::string::npos);
+  CHECK(message([] {
+          NGramLabels const few(table(), {0});
+          auto state = few.start();
+          (void)few.advance(state, 1);
+        }).find("label = 1") != std::string::npos);
+
   HashedLines const lines{.tokens = tokens};
   Model_ model{HashedNetwork(lines)};
   using Search_ = TransducerBeam<>;
