@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTC as a label-synchronous model, the probability of a text and its alignment, against all paths of small matrices. Mutants
-// that these tests notice: see the end of the file.
+// that these tests notice: a label again without a blank between, in the prefix scores (one sum or the other) or in the alignment;
+// a sum that underflows left at nothing; a text's probability without blanks at its end, or without a label there; a
+// blank counted twice; a roll-back that keeps the prefix.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
@@ -346,4 +348,9 @@ TEST_CASE("CTC prefix scores do not depend on the batch; texts far too improbabl
   CHECK(without_end(exact.hypotheses[0].tokens) == Text{1});
   CHECK(without_end(exact.hypotheses[1].tokens).empty());
   CHECK_THAT(exact.hypotheses[1].log_prob, WithinAbs(-1000, 1e-3));
+  extreme.numbers = {0, -1000, 0, -1000};  // in either frame
+  auto const faint = run({extreme}, ExactSearch{.n_best = 2, .length = {.max = 3}}).at(0);
+  REQUIRE(faint.hypotheses.size() == 2);
+  CHECK(without_end(faint.hypotheses[1].tokens) == Text{1});
+  CHECK_THAT(faint.hypotheses[1].log_prob, WithinAbs(-1000 + std::log(2), 1e-3));
 }

@@ -4,7 +4,9 @@
 // search or in the tokens; durations not normalised; a boost counted twice, given to blanks too, or not taken back at the end;
 // an end that the rule forbids; a stop or an edit of the rule ignored (for one duration, too); one symbol more at a frame; one
 // candidate fewer; the end of a language model forgotten, its state fed twice; a slot continued in place that others wait
-// for; a clock of TransducerOrder::alignment without labels; symbols never reset (greedy).
+// for; a clock of TransducerOrder::alignment without labels; symbols never reset (greedy); a
+// threshold ignored. They do not notice if a label is followed that is less probable than `width` hypotheses that have moved on: it costs
+// rows, and its outputs are dropped later.
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
@@ -610,6 +612,22 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerBeam<>{}, "tokens.labels = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .most_symbols = 0}, "most_symbols = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .candidates = 0}, "candidates = 0");
+
+  auto const message = [](auto const& call) -> std::string {
+    try {
+      call();
+    } catch (std::invalid_argument const& error) {
+      return error.what();
+    }
+    return "not refused";
+  };
+  CHECK(message([] { NGramLabels(table(), {0, 99}); }).find("word = 99") != std::string::npos);
+  CHECK(message([] { NGramLabels(table(), {0}, infinite); }).find("unknown") != std::string::npos);
+  CHECK(message([] {
+          NGramLabels const few(table(), {0});
+          auto state = few.start();
+          (void)few.advance(state, 1);
+        }).find("label = 1") != std::string::npos);
 
   HashedLines const lines{.tokens = tokens};
   Model_ model{HashedNetwork(lines)};

@@ -78,11 +78,17 @@ class AlignmentBeam {
   }
 
   void wait(std::int32_t clock, Aligned const& one) { bucket(clock).push_back(one); }
-  /// Merges and prunes all that wait.
+  /// Merges and prunes all that wait. What cannot be among the `width` best that are over need not go on.
   template <class = void>
   void prune() {
-    for (auto& bucket : buckets_) prune(bucket);
     prune(over_);
+    auto least = -std::numeric_limits<double>::infinity();
+    if (!over_.empty()) least = over_.front().total - threshold_;
+    if (over_.size() == width_) least = (std::max)(least, over_.back().total);
+    for (auto& bucket : buckets_) {
+      prune(bucket);
+      while (!bucket.empty() && bucket.back().total < least) bucket.pop_back();
+    }
   }
   /// What a hypothesis must exceed to be among the `width` best that wait or are over.
   template <class = void>
