@@ -43,6 +43,7 @@ std::unique_ptr<AnyProjection> make_projection(MatrixView<float const> weights, 
 ///
 /// A line's answer is that of a DenseProjection which is compiled for the same instructions, bit for bit. One thread per call. Copies
 /// share the packed weights, so one projection serves decoders in several threads.
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): its assignment takes a copy
 class CompiledProjection {
  public:
   static constexpr bool takes_shared_edits = true;

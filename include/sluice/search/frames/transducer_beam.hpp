@@ -71,10 +71,10 @@ struct TransducerBeam {
 
   /// The modified adaptive expansion search of Kim et al. (2020), as NeMo has it: `steps` labels a frame at most,
   /// `width + beta` labels of a line, and those within `gamma` of its best token.
-  static TransducerBeam adaptive(TransducerTokens tokens, std::int32_t width, std::int32_t steps = 2,
+  static TransducerBeam adaptive(TransducerTokens const& tokens, std::int32_t width, std::int32_t steps = 2,
                                  std::int32_t beta = 2, double gamma = 2.3) {
     TransducerBeam made;
-    made.tokens = std::move(tokens), made.width = width, made.candidates = width + beta;
+    made.tokens = tokens, made.width = width, made.candidates = width + beta;
     made.most_symbols = steps, made.within = gamma;
     return made;
   }

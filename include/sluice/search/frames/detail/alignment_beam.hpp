@@ -201,7 +201,7 @@ class AlignmentBeam {
     for (std::size_t i = 1; i < all.size(); ++i) {
       auto& one = all[kept];
       if (!same(one, all[i])) {
-        if (++kept != i) all[kept] = std::move(all[i]);
+        if (++kept != i) all[kept] = all[i];
         continue;
       }
       one.total = log_add(one.total, all[i].total);  // the likeliest one comes first

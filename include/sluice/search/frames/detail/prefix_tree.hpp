@@ -92,17 +92,17 @@ class PrefixTree {
 
  private:
   static constexpr std::size_t least = 4096;
-  struct Node_ {
+  struct Held {
     Node parent = none;
     Token token = -1;
     std::int32_t depth = 0, place = -1;
   };
 
-  Node_ const& at(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  Held const& at(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
   std::size_t hash(Node parent, Token token) const {
     auto const key = std::uint64_t{static_cast<std::uint32_t>(parent)} << 32 | static_cast<std::uint32_t>(token);
     auto const mixed = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;
-    return static_cast<std::size_t>(mixed >> 20) & (cells_.size() - 1);
+    return detail::cast<std::size_t>(mixed >> 20) & (cells_.size() - 1);
   }
   template <class = void>
   void fill(std::size_t size) {
@@ -114,7 +114,7 @@ class PrefixTree {
     }
   }
 
-  std::vector<Node_> nodes_;
+  std::vector<Held> nodes_;
   std::vector<Node> cells_;  // open addressing; a power of two of them
   std::vector<Node> moved_;  // scratch
   std::size_t limit_ = least;

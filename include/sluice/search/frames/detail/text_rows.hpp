@@ -54,7 +54,7 @@ class TextRows {
       dirty_[static_cast<std::size_t>(slot)] = 0;
       plan.release(slot);
     }
-    std::sort(rows_.begin(), rows_.end(), [](Row_ const& a, Row_ const& b) { return a.to < b.to; });
+    std::sort(rows_.begin(), rows_.end(), [](Planned const& a, Planned const& b) { return a.to < b.to; });
     for (auto const& row : rows_) {
       plan.row(row.from, row.to, row.length, {&row.token, 1});
       plan.ask({.best = 0, .probes = tokens_, .stage = Stage::after_softmax, .label = 0});
@@ -70,13 +70,13 @@ class TextRows {
   }
 
  private:
-  struct Row_ {
+  struct Planned {
     Slot from, to;
     std::int32_t length;
     Token token;
     std::int32_t text;
   };
-  std::vector<Row_> rows_;
+  std::vector<Planned> rows_;
   std::vector<Slot> free_, freed_;   // freed_: when the rows that are planned have been run
   std::vector<std::uint8_t> dirty_;  // [slot]: holds something that nobody needs
   std::vector<Token> tokens_;        // [V]
