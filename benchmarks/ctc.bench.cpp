@@ -25,6 +25,7 @@
 #include <cpu_clock.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <ctc_flashlight.hpp>
 #include <functional>
 #include <map>
 #include <random>
@@ -32,15 +33,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#ifdef SLUICE_FLASHLIGHT
-#include "flashlight/lib/text/decoder/LexiconDecoder.h"
-#include "flashlight/lib/text/decoder/LexiconFreeDecoder.h"
-#include "flashlight/lib/text/decoder/lm/KenLM.h"
-#include "flashlight/lib/text/decoder/lm/ZeroLM.h"
-
-#include <fstream>
-#endif
 
 namespace {
 
@@ -146,57 +138,6 @@ Measured measure(std::vector<float> const& frames, std::int32_t labels, S search
   return {us, score};
 }
 
-#ifdef SLUICE_FLASHLIGHT
-Measured flashlight(std::vector<float> const& frames, Language const& language, std::int32_t width,
-                    std::int64_t which) {
-  using namespace fl::lib::text;
-  Dictionary names;
-  std::shared_ptr<LM> lm = std::make_shared<ZeroLM>();
-  std::shared_ptr<Trie> trie;
-  if (which > 0) {
-    std::string const file = "/tmp/sluice_ctc_bench.arpa";
-    std::ofstream stream(file);
-    sluice::write_arpa(language.table, stream);
-    stream.close();
-    if (which == 1)
-      for (Token label = 0; label < language.labels; ++label) names.addEntry(Language::name(label));
-    else
-      for (auto const& word : language.words) names.addEntry(word.word);
-    names.addEntry("<unk>");
-    lm = std::make_shared<KenLM>(file, names);
-  }
-  if (which == 2) {
-    trie = std::make_shared<Trie>(language.labels, separator);
-    auto const start = lm->start(false);
-    for (std::size_t i = 0; i < language.words.size(); ++i) {
-      auto spelling = language.words[i].tokens;
-      spelling.push_back(separator);  // its words end in one
-      trie->insert(spelling, static_cast<int>(i), lm->score(start, static_cast<int>(i)).second);
-    }
-    trie->smear(SmearingMode::MAX);
-  }
-  auto const ln10 = std::log(10.0);
-  double score = 0;
-  auto const us = microseconds(
-      [&] {
-        std::vector<DecodeResult> results;
-        auto const in = frames.data();
-        if (which == 2) {
-          LexiconDecoder decoder({width, listed, 1e9, weight * ln10, bonus, -1e9, 0, true, CriterionType::CTC}, trie,
-                                 lm, separator, blank, names.getIndex("<unk>"), {}, false);
-          results = decoder.decode(in, frame_count, language.labels);
-        } else {
-          LexiconFreeDecoder decoder({width, listed, 1e9, which == 0 ? 0 : weight * ln10, 0, true, CriterionType::CTC},
-                                     lm, -1, blank, {});
-          results = decoder.decode(in, frame_count, language.labels);
-        }
-        score = results.empty() ? 0 : results[0].score;
-      },
-      1);
-  return {us, score};
-}
-#endif
-
 void ctc(benchmark::State& state) {
   auto const labels = static_cast<std::int32_t>(state.range(0)), width = static_cast<std::int32_t>(state.range(1));
   auto const which = state.range(2);
@@ -223,9 +164,24 @@ void ctc(benchmark::State& state) {
   }
   state.counters["us_frame"] = own.us_frame, state.counters["score"] = own.score;
 #ifdef SLUICE_FLASHLIGHT
-  auto const other = flashlight(frames, language, width, which);
-  state.counters["flashlight_us_frame"] = other.us_frame, state.counters["flashlight_score"] = other.score;
-  state.counters["ratio"] = own.us_frame / other.us_frame;
+  std::vector<std::string> names;
+  std::vector<std::vector<Token>> spellings;
+  if (which < 2)
+    for (Token label = 0; label < labels; ++label) names.push_back(Language::name(label));
+  else
+    for (auto const& word : language.words) names.push_back(word.word), spellings.push_back(word.tokens);
+  ctc_flashlight::Decoder other({.labels = labels,
+                                 .width = width,
+                                 .listed = listed,
+                                 .blank = blank,
+                                 .separator = separator,
+                                 .weight = weight,
+                                 .bonus = bonus},
+                                which == 0 ? nullptr : &language.table, names, spellings);
+  double score = 0;
+  auto const us = microseconds([&] { score = other.decode(frames.data(), frame_count); }, 1);
+  state.counters["flashlight_us_frame"] = us, state.counters["flashlight_score"] = score;
+  state.counters["ratio"] = own.us_frame / us;
 #endif
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTC against every alignment, and against a beam search over a table of prefixes.
 //
-// Mutants that were tried by hand, and the test that notices each (scripts/mutate makes others):
-//   an entry takes nothing from its parent (merging removed)     every text has the sum of its alignments
-//   `total` in place of `in_blank` for a token that repeats      the same
-//   a blank counted twice (in_blank + blank for a blank frame)   the same
-//   a child that is in the beam is added a second time           the same
-//   the last token does not go on                                the same
-//   frames end one early; add_token from the worse path          frames are those of the best alignment
-//   the root of a tree keeps its place; kept nodes not renumbered   a narrow beam is that of a table of prefixes
-//   what is added for a token is added on every frame            rules: what a rule adds is added once a token
+// Mutants that were tried by hand. Cases here notice these:
+//   merging removed (an entry takes nothing from its parent); a child that is in the beam is added again; a token that repeats needs no
+//   blank; a blank counted twice; the last token does not go on; frames end one early; the best path after a token, or by the parent,
+//   forgotten; an entry that was dropped keeps its place; ancestors collected; nodes found below other parents; alignments not renumbered;
+//   a skipped frame keeps what ends in a token; the worst kept; a bound too high
+// those of ctc_rules.test.cpp these:
+//   what is added not kept; the bound without what a rule may add; a text may end anywhere; rows not in order; the end of a word not told;
+//   an end before the last rows
+// and nothing this one, which only keeps a slot longer than needed: a slot that is free at once, not after the step.
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
