@@ -41,12 +41,12 @@ struct CtcStates {
 
 }  // namespace detail
 
-/// The logarithm of the probability of `labels` (without blanks), summed over all alignments (Graves et al. 2006), in double precision.
-/// -infinity if they need more frames than there are. Without frames, the empty text has probability 1. O(frames * labels), and one
-/// pass over the frames.
+/// The logarithm of the probability of `labels` (without blanks), summed over all alignments (Graves et al. 2006), in
+/// double precision. -infinity if they need more frames than there are. Without frames, the empty text has probability
+/// 1. O(frames * labels), and one pass over the frames.
 /// \param frames  [frames, V], logits or log-probabilities
-/// \throws std::invalid_argument  for a blank or label outside V, a label that is the blank, frames with NaN, +infinity, or nothing
-///     possible
+/// \throws std::invalid_argument  for a blank or label outside V, a label that is the blank, frames with NaN,
+///     +infinity, or nothing possible
 template <class T>
 double ctc_log_prob(Scores<T> const& frames, std::span<Token const> labels, Token blank = 0) {
   detail::CtcLines const lines(frames);
@@ -66,8 +66,8 @@ double ctc_log_prob(Scores<T> const& frames, std::span<Token const> labels, Toke
   return labels.empty() ? now[0] : detail::log_sum(now.back(), now[now.size() - 2]);
 }
 
-/// Finds the likeliest alignment of `labels` (Viterbi): which frames each label has. Parameters and errors as ctc_log_prob.
-/// O(frames * labels) time, and bytes.
+/// Finds the likeliest alignment of `labels` (Viterbi): which frames each label has. Parameters and errors as
+/// ctc_log_prob. O(frames * labels) time, and bytes.
 template <class T>
 CtcAlignment ctc_align(Scores<T> const& frames, std::span<Token const> labels, Token blank = 0) {
   detail::CtcLines const lines(frames);

@@ -21,16 +21,17 @@
 
 namespace sluice::inline v0 {
 
-/// CTC under any label-synchronous search, by its prefix scores (Graves 2008; Watanabe et al. 2017): p(label | prefix) is the probability
-/// of all texts that begin with prefix and label, over that of all that begin with the prefix; p(eos | prefix) is the probability of the
-/// prefix itself over it. So every line is a distribution, the log-probability of an output is exactly that of the text, summed over all
-/// alignments, ExactSearch proves the most probable text, and Sample draws texts in proportion. With Interpolate: joint CTC and attention.
+/// CTC under any label-synchronous search, by its prefix scores (Graves 2008; Watanabe et al. 2017): p(label | prefix)
+/// is the probability of all texts that begin with prefix and label, over that of all that begin with the prefix; p(eos
+/// | prefix) is the probability of the prefix itself over it. So every line is a distribution, the log-probability of
+/// an output is exactly that of the text, summed over all alignments, ExactSearch proves the most probable text, and
+/// Sample draws texts in proportion. With Interpolate: joint CTC and attention.
 ///
 /// Hypotheses have no `frames`; ctc_align gives them. Sums are in double precision, lines in float.
 ///
-/// A source is a view of frames, [frames, V], logits or log-probabilities, which must outlive its sentence. Its sentence keeps their
-/// probabilities, 8 bytes each. A line costs O(frames * V), a token fed O(frames); each token of a slot keeps 16 bytes a frame, shared by
-/// the forks.
+/// A source is a view of frames, [frames, V], logits or log-probabilities, which must outlive its sentence. Its
+/// sentence keeps their probabilities, 8 bytes each. A line costs O(frames * V), a token fed O(frames); each token of a
+/// slot keeps 16 bytes a frame, shared by the forks.
 /// \tparam T  the type of the frames' numbers
 template <class T = float>
 class CtcPrefixModel {
@@ -44,8 +45,8 @@ class CtcPrefixModel {
       : CtcPrefixModel({.size = labels + 1, .bos = blank, .eos = {labels}, .never = {blank}}, blank) {
     require(blank >= 0 && blank < labels, "blank", blank, "must be one of the labels");
   }
-  /// The vocabulary of another model, as joint CTC and attention have it. Tokens that are no column of the frames are impossible; blank
-  /// and eos have no column of their own, whatever is there.
+  /// The vocabulary of another model, as joint CTC and attention have it. Tokens that are no column of the frames are
+  /// impossible; blank and eos have no column of their own, whatever is there.
   /// \throws std::invalid_argument  for an invalid vocabulary, a blank outside it, or no eos
   CtcPrefixModel(Vocabulary vocabulary, Token blank) : vocabulary_(std::move(vocabulary)), blank_(blank) {
     vocabulary_.check();
@@ -57,7 +58,8 @@ class CtcPrefixModel {
   Vocabulary const& vocabulary() const { return vocabulary_; }
   std::int32_t source_length(Source const& source) const { return static_cast<std::int32_t>(source.rows); }
 
-  /// \throws std::invalid_argument  naming the frame, if one holds a NaN or +infinity, or only -infinity; if blank is no column
+  /// \throws std::invalid_argument  naming the frame, if one holds a NaN or +infinity, or only -infinity; if blank is
+  ///     no column
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     std::vector<Held> begun;
     for (auto const* source : sources) {

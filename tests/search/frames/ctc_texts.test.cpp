@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CTC as a label-synchronous model, the probability of a text and its alignment, against all paths of small matrices. Mutants
-// that these tests notice: a label again without a blank between, in the prefix scores (one sum or the other) or in the alignment;
-// a sum that underflows left at nothing; a text's probability without blanks at its end, or without a label there; a
-// blank counted twice; a roll-back that keeps the prefix.
+// CTC as a label-synchronous model, the probability of a text and its alignment, against all paths of small
+// matrices. Mutants that these tests notice: a label again without a blank between, in the prefix scores (one sum or
+// the other) or in the alignment; a sum that underflows left at nothing; a text's probability without blanks at its
+// end, or without a label there; a blank counted twice; a roll-back that keeps the prefix.
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_alignment.hpp>

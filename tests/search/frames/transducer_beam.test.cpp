@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches over transducers against the enumeration of every alignment, and against a naive beam. Mutants that these tests notice:
-// merging removed; the likelier of two instead of their sum; frames of the unlikelier one; a duration off by one, in the
-// search or in the tokens; durations not normalised; a boost counted twice, given to blanks too, or not taken back at the end;
-// an end that the rule forbids; a stop or an edit of the rule ignored (for one duration, too); one symbol more at a frame; one
-// candidate fewer; the end of a language model forgotten, its state fed twice; a slot continued in place that others wait
-// for; a clock of TransducerOrder::alignment without labels; symbols never reset (greedy); a
-// threshold ignored. They do not notice if a label is followed that is less probable than `width` hypotheses that have moved on: it costs
-// rows, and its outputs are dropped later.
+// Searches over transducers against the enumeration of every alignment, and against a naive beam. Mutants that these
+// tests notice: merging removed; the likelier of two instead of their sum; frames of the unlikelier one; a duration
+// off by one, in the search or in the tokens; durations not normalised; a boost counted twice, given to blanks too,
+// or not taken back at the end; an end that the rule forbids; a stop or an edit of the rule ignored (for one
+// duration, too); one symbol more at a frame; one candidate fewer; the end of a language model forgotten, its state
+// fed twice; a slot continued in place that others wait for; a clock of TransducerOrder::alignment without labels;
+// symbols never reset (greedy); a threshold ignored. They do not notice if a label is followed that is less probable
+// than `width` hypotheses that have moved on: it costs rows, and its outputs are dropped later.
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>

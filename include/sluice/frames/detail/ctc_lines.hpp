@@ -27,7 +27,8 @@ inline double log_sum(double a, double b) {
   return least == log_zero ? most : most + std::log1p(std::exp(least - most));
 }
 
-/// The logarithms of the probabilities of the labels of some frames, [frames, labels]. Logits are normalised line by line.
+/// The logarithms of the probabilities of the labels of some frames, [frames, labels]. Logits are normalised line by
+/// line.
 class CtcLines {
  public:
   /// Keeps a view of the frames.

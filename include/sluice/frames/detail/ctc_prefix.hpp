@@ -37,7 +37,8 @@ struct CtcUtterance {
 struct CtcPrefix {
   std::shared_ptr<CtcPrefix const> parent;  // null: the empty one
   Token label = -1;
-  /// [frames + 1]: the probability that the first t frames write the prefix, and the last of them is a label, or a blank.
+  /// [frames + 1]: the probability that the first t frames write the prefix, and the last of them is a label, or a
+  /// blank.
   std::vector<double> in_label, in_blank;
   double total = 0;  // of all texts that begin so
 };
@@ -80,7 +81,8 @@ std::shared_ptr<CtcPrefix const> ctc_extend(CtcUtterance const& utterance,
 /// The probability of the prefix itself as a text.
 inline double ctc_whole(CtcPrefix const& prefix) { return log_sum(prefix.in_label.back(), prefix.in_blank.back()); }
 
-/// Sums, for every label, the probability of all texts that go on with it. O(frames * labels): one multiplication and one addition each.
+/// Sums, for every label, the probability of all texts that go on with it. O(frames * labels): one multiplication and
+/// one addition each.
 class CtcContinuations {
  public:
   /// The logarithms, [columns]; that of blank means nothing. Valid until the next call.
