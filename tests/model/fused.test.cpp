@@ -13,6 +13,7 @@
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/beam/diverse_beam_search.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
@@ -172,6 +173,17 @@ TEST_CASE("every search finds in a fused model what it finds among all outputs",
     check_n_best(decode(fused, sources, beam).at(0), expected);
     BestFirstBeam const first{.width = 100, .n_best = 3, .length = {.max = 4}, .penalty = none};
     check_n_best(decode(fused, sources, first).at(0), expected);
+    DiverseBeamSearch diverse{.search = beam, .groups = 1, .penalty = 0};
+    diverse.n_best = 3, diverse.search.n_best = beam.width;
+    check_n_best(decode(fused, sources, diverse).at(0), expected);
+    auto with = best_of(one, 4, 10000);
+    std::erase_if(with, [](Sequence const& s) { return std::ranges::find(s.tokens, 3) == s.tokens.end(); });
+    if (with.size() >= 3) {
+      with.resize(3);
+      ConstrainedBeamSearch<Phrases> constrained{.beam = beam, .constraints = Phrases(std::vector<Phrase>{{3}})};
+      constrained.prune_finished = Pruning::off, constrained.beam.width = 300;
+      check_n_best(decode(fused, sources, constrained).at(0), with);
+    }
     auto const greedy = decode(fused, sources, Greedy{.length = {.max = 4}}).at(0);
     for (auto const& h : greedy.hypotheses)
       for (std::size_t i = 0; i < h.tokens.size(); ++i) {

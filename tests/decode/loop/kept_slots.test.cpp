@@ -27,6 +27,7 @@ namespace {
 struct Releasing final : detail::AnyModelSide {
   void release(std::span<Slot const> slots) override { released.insert(released.end(), slots.begin(), slots.end()); }
   std::int32_t source_length(void const*) const override { return -1; }
+  SourceGrowth growth(void const*) const override { return {}; }
   void start(std::span<void const* const>, std::span<Slot const>) override { no(); }
   Expansion step(StepPlan const&, detail::ExtraQueries const*, Statistics::Seconds&, detail::AnyStopwatch&) override {
     no();
