@@ -1,7 +1,7 @@
 """Trains the reader of lines: the definition of its architecture, on pictures that lines.py makes up.
 
     python3 train.py train --minutes 45 --out model.safetensors      # goes on from --init, if given
-    python3 train.py reference --out reference.safetensors            # a picture, and what comes out: for a test
+    python3 train.py reference --init model.safetensors --out reference.safetensors   # a picture and its logits, for the test
 
 Needs torch (1.13 or newer) and what lines.py needs; written for one CPU core, and half a core more that makes up pictures. A picture of 32 rows
 becomes one frame for each 4 columns: five convolutions, one bidirectional GRU, and log-probabilities over blank (0) and ALPHABET (1...).
@@ -172,6 +172,31 @@ def train(o):
     os._exit(0)
 
 
+def load(path):
+    blob = open(path, 'rb').read()
+    n = struct.unpack('<Q', blob[:8])[0]
+    return {k: torch.from_numpy(np.frombuffer(blob, np.float16, offset=8 + n + e['data_offsets'][0], count=math.prod(e['shape']))
+                                .astype(np.float32).reshape(e['shape']))
+            for k, e in json.loads(blob[8:8 + n]).items() if k != '__metadata__'}
+
+
+def reference(o):
+    """A picture and its logits, of the weights that ship, in double precision: what the C++ program has to find."""
+    rng = np.random.default_rng(5)
+    x = shrink(degrade(rng, draw(rng, 'Grüße, 12.03.1984'), 'scan'))
+    t = {k: v.double() for k, v in load(o.init).items()}
+    y = normal(torch.from_numpy(widen(x, (x.shape[1] + 3) // 4 * 4))).double()[None, None]
+    for i, pool in enumerate([None, (2, 2), None, (2, 1), None]):
+        y = F.relu(F.conv2d(y, t[f'conv.{i}.weight'], t[f'conv.{i}.bias'], 2 if i == 0 else 1, 1))
+        if pool: y = F.max_pool2d(y, pool)
+    gru = nn.GRU(D, D, bidirectional=True).double()
+    gru.load_state_dict({k[4:]: v for k, v in t.items() if k.startswith('gru.')})
+    y = F.relu(F.linear(y.permute(3, 0, 1, 2).flatten(2), t['column.weight'], t['column.bias']))
+    with torch.no_grad(): y = F.linear(gru(y)[0], t['out.weight'], t['out.bias'])
+    save({'picture': torch.from_numpy(x.copy()), 'logits': y[:, 0]}, {'text': best_path(y)[0]}, o.out, 'F32')
+    print(best_path(y)[0], tuple(y.shape))
+
+
 def export(o):
     model = Reader()
     model.load_state_dict(torch.load(o.init))
@@ -190,4 +215,4 @@ if __name__ == '__main__':
     p.add_argument('--init', help='a checkpoint (.pt) to go on from')
     p.add_argument('--out', default='model.safetensors')
     o = p.parse_args()
-    {'train': train, 'export': export}[o.what](o)
+    {'train': train, 'export': export, 'reference': reference}[o.what](o)
