@@ -51,6 +51,7 @@ def main():
             for i in range(0, o.count, 250):
                 files = [f'{degree}-{k + 1:04}.png' for k in range(i, min(o.count, i + 250))]
                 run = subprocess.run([read_line, *options, *files], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                if run.returncode > 1: sys.exit('read_line failed: ' + ' '.join(options))
                 found += run.stdout.split('\n')[:len(files)]
             rate = lambda split: 100 * sum(distance(split(a), split(b)) for a, b in zip(truth, found, strict=True)) / sum(len(split(a)) for a in truth)
             cells.append(f'{rate(list):.1f} / {rate(str.split):.1f}')
