@@ -5,11 +5,10 @@
 
 #include <text/lines.hpp>
 
-#include <png.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <png.h>
 #include <read_line/picture.hpp>
 #include <string>
 #include <vector>
