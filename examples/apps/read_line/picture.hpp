@@ -3,10 +3,15 @@
 /// Pictures of lines, made as high as the model wants them.
 #pragma once
 
+#include <text/lines.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <png.h>
+#include <string>
 #include <vector>
 
 namespace read_line {

@@ -37,7 +37,7 @@
 #include <optional>
 #include <read_line/options.hpp>
 #include <read_line/picture.hpp>
-#include <read_line/png.hpp>
+#include <read_line/png_file.hpp>
 #include <read_line/reader.hpp>
 #include <stdexcept>
 #include <string>
@@ -66,7 +66,7 @@ class Alphabet {
   std::string text(std::vector<Token> const& tokens) const {
     std::string out;
     for (auto const token : tokens)
-      if (token < size()) out += labels_[static_cast<std::size_t>(token)];  // the end of an exact search is no label
+      if (token < size()) out += labels_[static_cast<std::size_t>(token)];  // the exact search's eos is none of them
     return out;
   }
   /// Nothing if a character is none of the alphabet.
