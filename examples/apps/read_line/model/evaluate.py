@@ -1,6 +1,6 @@
 """Prints the table of docs/read_line.md: errors in held-back lines at four degrees, by several ways to search.
 
-    python3 evaluate.py --read-line build/bin/read_line --build-ngram build/bin/build_ngram --count 2000 --folder /tmp/held
+    python3 evaluate.py --read-line build/bin/read_line --build-ngram build/bin/build_ngram --count 2000 --folder held
 
 Needs what lines.py needs. n-grams and lexicon are of lines that are not held back; the lexicon has all names too, and the names that are
 held back are the boosted ones.
