@@ -25,6 +25,7 @@
 #include <text/bias.hpp>
 #include <text/grammar.hpp>
 #include <text/lines.hpp>
+#include <text/trace.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -144,32 +145,10 @@ sluice::Structure read_pattern(Options const& options, Alphabet const& alphabet)
       sluice::TokenTrie(sluice::TokenBytes(alphabet.labels()), sluice::ctc_text_vocabulary(alphabet.size(), blank))};
 }
 
-/// What a decoder has as its trace: nothing, or a file.
-struct Trace {
-  sluice::TraceFile* file = nullptr;
-
-  bool wants_entropy() const { return file != nullptr && file->wants_entropy(); }
-  void began(std::uint64_t id, sluice::Sentence const& sentence) {
-    if (file != nullptr) file->began(id, sentence);
-  }
-  void admitted(std::uint64_t id, sluice::Slot base, std::int32_t slots) {
-    if (file != nullptr) file->admitted(id, base, slots);
-  }
-  void planned(sluice::StepPlan const& step) {
-    if (file != nullptr) file->planned(step);
-  }
-  void answered(sluice::StepPlan const& step, sluice::Expansion const& answer) {
-    if (file != nullptr) file->answered(step, answer);
-  }
-  void ended(sluice::Result const& result) {
-    if (file != nullptr) file->ended(result);
-  }
-};
-
 /// Results, in the order of the sources.
 template <class Model, class Search>
 std::vector<sluice::Result> all(Model& model, std::vector<Frames> const& pictures, Search const& search,
-                                Trace trace = {}) {
+                                text::Trace trace = {}) {
   sluice::Decoder decoder(model, search, sluice::Batched{8}, sluice::LogSoftmaxTopK(), trace);
   for (auto const& frames : pictures)
     decoder.submit({.source = sluice::scores(frames.logits.data(), frames.count, frames.labels)});

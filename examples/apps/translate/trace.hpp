@@ -3,17 +3,13 @@
 /// --trace: writes what a decoder does to a file.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
-#include <sluice/core/plan.hpp>
-#include <sluice/core/result.hpp>
-#include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
 
+#include <text/trace.hpp>
 #include <translate/tokenizer.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -21,27 +17,7 @@
 
 namespace translate {
 
-/// What every decoder has as its trace: nothing, or a file.
-struct Trace {
-  sluice::TraceFile* file = nullptr;
-
-  bool wants_entropy() const { return file != nullptr && file->wants_entropy(); }
-  void began(std::uint64_t id, sluice::Sentence const& sentence) {
-    if (file != nullptr) file->began(id, sentence);
-  }
-  void admitted(std::uint64_t id, sluice::Slot base, std::int32_t slots) {
-    if (file != nullptr) file->admitted(id, base, slots);
-  }
-  void planned(sluice::StepPlan const& step) {
-    if (file != nullptr) file->planned(step);
-  }
-  void answered(sluice::StepPlan const& step, sluice::Expansion const& answer) {
-    if (file != nullptr) file->answered(step, answer);
-  }
-  void ended(sluice::Result const& result) {
-    if (file != nullptr) file->ended(result);
-  }
-};
+using Trace = text::Trace;
 
 /// The file, a page or lines alone, as its name says.
 class TraceOutput {
