@@ -92,6 +92,12 @@ class Launcher {
       if (ascending) cuda::EditOrder().copy(query.edits, edits.data() + edits.size() - query.edits.size());
       probes.insert(probes.end(), query.probes.begin(), query.probes.end());
     }
+    for (std::size_t row = 0; row < unread.size(); ++row) {
+      if (!unread[row]) continue;
+      answers.queries[row].best = cuda::unread, answers.queries[row].normalise = 0, answers.queries[row].probe_count = 0;
+      auto* const scores = reinterpret_cast<typename Format::Bits*>(scores_.data()) + lines.first(row);
+      std::fill(scores, scores + lines.size, encode<Format>(std::numeric_limits<float>::quiet_NaN()));
+    }
     auto const k = static_cast<std::size_t>(lines.k);
     answers.best.assign(lines.rows * k, {-1, 0});
     answers.probes.assign(probes.size(), -1);
@@ -129,8 +135,9 @@ class Launcher {
   }
 
   EmulatedDevice<threads> device;
-  bool ascending = false;  ///< edits are put in order first
-  int ring = 0;            ///< blocks that stay and read through rings, but for lines with masks
+  bool ascending = false;    ///< edits are put in order first
+  std::vector<bool> unread;  ///< lines that are NaN and not read; empty: none
+  int ring = 0;              ///< blocks that stay and read through rings, but for lines with masks
 
  private:
   void run_direct(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
@@ -209,6 +216,32 @@ TEMPLATE_TEST_CASE("the device's log_softmax_top_k answers as double precision d
   check_cases<TestType, 96>(1000, 30, 5000);
   check_cases<TestType, 256>(2000, 10, 20000);
   check_cases<TestType, 64>(3000, 5, 20000);  // the lists of all blocks are too many, unless these are larger
+}
+
+TEST_CASE("lines that nothing is asked of are not read by the device's log_softmax_top_k", "[cuda]") {
+  Launcher<Float32, 64> launcher;
+  std::size_t skipped = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    LineCase<Float32> lines(seed, 5000, 5);
+    INFO("seed " << seed << ", " << lines.rows << " x " << lines.size);
+    launcher.unread.clear(), launcher.ring = 0;
+    auto const all = launcher.run(lines, 1000, seed);
+    for (std::size_t row = 0; row < lines.rows; ++row) launcher.unread.push_back(lines.one_of(2));
+    auto const few = launcher.unread;
+    for (auto const& [ring, places] : {std::pair(0, 1), {0, 1000}, {1, 1000}, {2, 8}, {7, 1}}) {
+      launcher.ring = ring;
+      auto const answers = launcher.run(lines, places, seed + 1);
+      for (std::size_t row = 0; row < lines.rows; ++row) {
+        auto const &line = answers[row], &other = all[row];
+        REQUIRE(line.valid == (few[row] || other.valid));
+        REQUIRE(line.best.size() == (few[row] ? 0 : other.best.size()));
+        if (few[row]) ++skipped;
+        else REQUIRE(std::equal(line.best.begin(), line.best.end(), other.best.begin()));
+        REQUIRE(line.log_sum_exp == (few[row] ? 0 : other.log_sum_exp));
+      }
+    }
+  }
+  CHECK(skipped > 200);
 }
 
 TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is missed", "[cuda]") {

@@ -18,9 +18,12 @@ namespace sluice::inline v0::cuda {
 
 inline constexpr std::int32_t most_listed = 64;  ///< the longest list of one pass; longer lists are sorted
 
+inline constexpr std::int32_t unread = -1;  ///< LineQuery::best of a line that nothing is asked of
+
 /// The query of one line: the part of Query that one pass answers.
 struct LineQuery {
-  std::int32_t best = 1;                     ///< in [0, most_listed]
+  /// In [0, most_listed]; `unread`: the line is not read, whatever else is asked, and counts as valid and empty
+  std::int32_t best = 1;
   std::int32_t normalise = 1;                ///< 0: raw scores
   float temperature = 1;                     ///< > 0
   Stage stage = Stage::before_softmax;       ///< of the edits; their penalties after the softmax are handled by
@@ -82,6 +85,9 @@ struct LineLaunch {
   SLUICE_HOST_DEVICE LineQuery const& query(std::int32_t row) const {
     return queries != nullptr ? queries[row] : common;
   }
+
+  /// Whether a line's scores are read.
+  SLUICE_HOST_DEVICE bool reads(std::int32_t row) const { return query(row).best >= 0; }
 
   /// Calls go.operator()<many, masked>() for this launch: with lists or only the best, with or without masks.
   template <class Go>

@@ -14,10 +14,10 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// A query that asks nothing of a line.
+/// The query of a row that no hypothesis has: its line is not read.
 SLUICE_HOST_DEVICE inline LineQuery idle_query() {
   LineQuery query;
-  query.best = 0, query.normalise = 0;
+  query.best = unread, query.normalise = 0;
   return query;
 }
 

@@ -46,6 +46,11 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
 
   /// Runs the block; returns whether it has made the line's answer.
   SLUICE_DEVICE bool run() {
+    if (!launch_.reads(row_)) {
+      if (split_ == 0) finish({}, 0);
+      block_.sync(Barrier::ranked);  // before a ring moves on
+      return split_ == 0;
+    }
     auto const best = this->read();
     auto const asked = launch_.query(row_).best;
     auto const k = asked < launch_.k ? asked : launch_.k;

@@ -60,7 +60,7 @@ SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, s
   if (limit > launch.sizes[row]) limit = launch.sizes[row];
   if (!(total.sum == total.sum)) limit = 0;
   auto const* const sorted = launch.sorted + std::int64_t{row} * line.size;
-  if (block.thread() == 0 && (limit == 0 || sorted[0] == no_key)) line.results[row].count = 0;
+  if (block.thread() == 0 && (limit <= 0 || sorted[0] == no_key)) line.results[row].count = 0;
   for (int i = block.thread(); i < limit; i += Block::threads) {
     auto const key = sorted[i];
     if (key == no_key) continue;

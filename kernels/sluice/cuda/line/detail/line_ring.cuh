@@ -72,7 +72,7 @@ class RingLoads {
       block.publish_mbarriers();
       memory.now = {first, groups(first).begin, 0};
       memory.next.item = first, memory.next.left = {};
-      if (first < launch.parts_here()) open(first);
+      open(first);
     }
     block.sync(Barrier::ring);
     if (block.thread() == 0)
@@ -117,18 +117,24 @@ class RingLoads {
     }
   }
 
-  /// Continues with the next part, which must exist. All of this part must have been read, followed by a barrier of the
-  /// block.
+  /// Continues with the next part. All of this part must have been read, if its line is read, followed by a barrier of
+  /// the block.
   SLUICE_DEVICE void advance(Block& block) {
     if (block.thread() != 0) return;
     auto& now = memory_.now;
     auto const part = groups(now.item);
-    now.turn = (now.turn + (part.end - part.begin) / Memory::groups) % (2 * Memory::stages);
-    now.item = launch_.parts_here() - now.item > step_ ? now.item + step_ : launch_.parts_here();
+    if (reads(now.item)) now.turn = (now.turn + (part.end - part.begin) / Memory::groups) % (2 * Memory::stages);
+    now.item = after(now.item);
     now.begin = groups(now.item).begin;
   }
 
  private:
+  SLUICE_DEVICE bool reads(std::int32_t item) const { return launch_.reads(launch_.part(item).row); }
+  /// The block's part after this one; the number of all parts: none.
+  SLUICE_DEVICE std::int32_t after(std::int32_t item) const {
+    return launch_.parts_here() - item > step_ ? item + step_ : launch_.parts_here();
+  }
+
   /// The groups of a part, including those beyond the end of the line.
   SLUICE_DEVICE GroupRange groups(std::int32_t item) const {
     auto const chunks = static_cast<std::int32_t>(LineShape::chunks<Format>(launch_.size, threads));
@@ -138,8 +144,11 @@ class RingLoads {
     return {static_cast<std::uint32_t>(begin * chunk), static_cast<std::uint32_t>(end * chunk)};
   }
 
-  /// Begins to copy a part.
+  /// Begins to copy a part, or the block's first one behind it whose line is read. If there is none, nothing is left.
   SLUICE_DEVICE void open(std::int32_t item) {
+    while (item < launch_.parts_here() && !reads(item)) item = after(item);
+    memory_.next.item = item;
+    if (item >= launch_.parts_here()) return;
     LineReader<Format, false> const reader(launch_, launch_.part(item).row);
     auto& next = memory_.next;
     next = {reader.aligned(), reader.whole(), groups(item), reader.copied_besides(), item};
@@ -150,8 +159,8 @@ class RingLoads {
   SLUICE_DEVICE void fill(Block& block, std::uint32_t stage) {
     auto& next = memory_.next;
     if (next.left.begin == next.left.end) {
-      if (launch_.parts_here() - next.item <= step_) return;  // no further part
-      open(next.item + step_);
+      open(after(next.item));
+      if (next.left.begin == next.left.end) return;  // no further part
     }
     auto const group = next.left.begin;
     next.left.begin = group + Memory::groups;
