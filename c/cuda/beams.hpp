@@ -104,11 +104,12 @@ inline Vocabulary vocabulary_of(sluice_cuda_beam_options const& from) {
   auto const eos = tokens_of(from.eos, from.eos_count, "eos"), never = tokens_of(from.never, from.never_count, "never");
   return {from.vocabulary, 0, {eos.begin(), eos.end()}, {never.begin(), never.end()}};
 }
-inline cuda::DeviceBeamOptions places_of(sluice_cuda_beam_options const& from) {
+inline cuda::DeviceBeamOptions places_of(sluice_cuda_beam_options const& from, cuda::StepOptions const& step) {
   require(from.slot_length >= 0, "slot_length", from.slot_length, "must not be negative");
   return {.sentences = from.sentences,
           .length = from.longest,
-          .kind = flag(from.log_probs, "log_probs") ? Kind::log_probs : Kind::logits};
+          .kind = flag(from.log_probs, "log_probs") ? Kind::log_probs : Kind::logits,
+          .step = step};
 }
 
 /// \throws std::invalid_argument  unless first, ..., first + count - 1 are numbers of existing sentences

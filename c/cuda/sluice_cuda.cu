@@ -38,17 +38,41 @@ sluice::cuda::Allocator allocator_of(sluice_cuda_allocator const* allocator) {
   return {its.allocate, its.release, its.context};
 }
 
+sluice::cuda::StepOptions step_of(sluice_cuda_step_options const* step) {
+  if (step == nullptr) return {};
+  auto const its = device::taken(*step);
+  return {.loads = device::flag(its.ring_loads, "ring_loads") ? sluice::cuda::Loads::ring : sluice::cuda::Loads::direct,
+          .early_starts = device::flag(its.early_starts, "early_starts"),
+          .merge_behind_lines = device::flag(its.merge_behind_lines, "merge_behind_lines")};
+}
+
+/// An expander that gives lists and workspace of a C task.
+template <class T>
+struct ListsOf {
+  sluice::cuda::LogSoftmaxTopK& expander;
+  sluice::cuda::LineTask<T> lines;
+  std::span<std::byte> workspace;
+  /// \param asked  says what may be merged behind the lines
+  void enqueue(sluice::cuda::LineTask<T> const& asked, sluice_cuda_stream stream) {
+    lines.merge_behind = asked.merge_behind;
+    if (workspace.data() == nullptr) expander.enqueue(lines, stream);
+    else expander.enqueue(lines, workspace, stream);
+  }
+};
+
 }  // namespace
 
 struct sluice_cuda_expander {
   sluice::cuda::LogSoftmaxTopK expander;
 };
 struct sluice_cuda_beam {
-  sluice_cuda_beam(sluice_cuda_beam_options const& options, sluice::cuda::Allocator const& from)
+  sluice_cuda_beam(sluice_cuda_beam_options const& options, sluice::cuda::Allocator const& from,
+                   sluice::cuda::StepOptions const& step)
       : vocabulary(device::vocabulary_of(options)),
         sentences(options.sentences),
         slot_length(options.slot_length),
-        beam(device::search_of(options), vocabulary, device::places_of(options), from) {
+        kind(device::places_of(options, step).kind),
+        beam(device::search_of(options), vocabulary, device::places_of(options, step), from) {
     home.check_current("DeviceBeam");
   }
   /// The next step's task, without scores.
@@ -58,6 +82,7 @@ struct sluice_cuda_beam {
 
   sluice::Vocabulary vocabulary;
   std::int32_t sentences, slot_length;
+  sluice::Kind kind;
   sluice::cuda::DeviceBeam beam;
   sluice::cuda::detail::HomeDevice home;
 };
@@ -87,11 +112,12 @@ void sluice_cuda_query_init(sluice_cuda_query* query) {
 uint64_t sluice_cuda_noise(uint64_t key, uint64_t part) { return sluice::derive(key, part); }
 
 sluice_cuda_status sluice_cuda_expander_create(float const* bias, size_t count, sluice_cuda_allocator const* allocator,
-                                               sluice_cuda_expander** expander) {
+                                               sluice_cuda_step_options const* step, sluice_cuda_expander** expander) {
   return guarded([&] {
     auto& made = not_null(expander, "expander");
     require(bias != nullptr || count == 0, "bias", "null", "must be `count` numbers");
-    made = new sluice_cuda_expander{sluice::cuda::LogSoftmaxTopK({bias, count}, allocator_of(allocator))};
+    made =
+        new sluice_cuda_expander{sluice::cuda::LogSoftmaxTopK({bias, count}, allocator_of(allocator), step_of(step))};
   });
 }
 void sluice_cuda_expander_free(sluice_cuda_expander* expander) { delete expander; }
@@ -110,11 +136,9 @@ sluice_cuda_status sluice_cuda_expand(sluice_cuda_expander* expander, sluice_cud
                                       size_t bytes, sluice_cuda_stream stream) {
   return guarded([&] {
     auto& its = not_null(expander, "expander").expander;
-    require(workspace != nullptr || bytes == 0, "workspace", "null", "must be `bytes` of the device's memory");
-    device::check_address(workspace, 256, "workspace");
-    device::with_task(device::taken(not_null(task, "task")), [&](auto const& lines) {
-      if (workspace == nullptr) its.enqueue(lines, stream);
-      else its.enqueue(lines, std::span(static_cast<std::byte*>(workspace), bytes), stream);
+    auto const lent = device::workspace(workspace, bytes);
+    device::with_task(device::taken(not_null(task, "task")), [&]<class T>(sluice::cuda::LineTask<T> const& lines) {
+      ListsOf<T>{its, lines, lent}.enqueue({}, stream);
     });
   });
 }
@@ -133,10 +157,11 @@ sluice_cuda_status sluice_cuda_beam_options_preset(sluice_cuda_beam_options* opt
   });
 }
 sluice_cuda_status sluice_cuda_beam_create(sluice_cuda_beam_options const* options,
-                                           sluice_cuda_allocator const* allocator, sluice_cuda_beam** beam) {
+                                           sluice_cuda_allocator const* allocator, sluice_cuda_step_options const* step,
+                                           sluice_cuda_beam** beam) {
   return guarded([&] {
     auto& made = not_null(beam, "beam");
-    made = new sluice_cuda_beam(device::taken(not_null(options, "options")), allocator_of(allocator));
+    made = new sluice_cuda_beam(device::taken(not_null(options, "options")), allocator_of(allocator), step_of(step));
   });
 }
 void sluice_cuda_beam_free(sluice_cuda_beam* beam) { delete beam; }
@@ -174,14 +199,18 @@ sluice_cuda_status sluice_cuda_beam_advance(sluice_cuda_beam* beam, sluice_cuda_
 sluice_cuda_status sluice_cuda_beam_step(sluice_cuda_beam* beam, sluice_cuda_expander* expander,
                                          sluice_cuda_task const* task, void* workspace, size_t bytes,
                                          sluice_cuda_stream stream) {
-  auto const checked = guarded([&] {
+  return guarded([&] {
     auto& its = not_null(beam, "beam");
-    device::check_task(device::taken(not_null(task, "task")), its.task());
+    auto const given = device::taken(not_null(task, "task"));
+    device::check_task(given, its.task());
     its.home.check_current("DeviceBeam");  // before anything is enqueued
+    auto& lists = not_null(expander, "expander").expander;
+    auto const lent = device::workspace(workspace, bytes);
+    device::with_task(given, [&]<class T>(sluice::cuda::LineTask<T> const& lines) {
+      ListsOf<T> made{lists, lines, lent};
+      its.beam.enqueue_step(made, sluice::cuda::Scores<T>{lines.scores, its.kind, stream});
+    });
   });
-  if (checked != SLUICE_CUDA_OK) return checked;
-  auto const expanded = sluice_cuda_expand(expander, task, workspace, bytes, stream);
-  return expanded != SLUICE_CUDA_OK ? expanded : sluice_cuda_beam_advance(beam, stream);
 }
 
 sluice_cuda_status sluice_cuda_beam_remaining(sluice_cuda_beam* beam, int32_t* count, sluice_cuda_stream stream) {

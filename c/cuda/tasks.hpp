@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <sluice_cuda.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,9 @@ T& not_null(T* pointer, std::string_view name) {
 inline sluice_cuda_allocator taken(sluice_cuda_allocator const& given) {
   return c::taken(given, "sluice_cuda_allocator", offsetof(sluice_cuda_allocator, context));
 }
+inline sluice_cuda_step_options taken(sluice_cuda_step_options const& given) {
+  return c::taken(given, "sluice_cuda_step_options", sizeof(sluice_cuda_step_options));
+}
 inline sluice_cuda_merge taken(sluice_cuda_merge const& given) {
   return c::taken(given, "sluice_cuda_merge", offsetof(sluice_cuda_merge, totals));
 }
@@ -50,6 +54,13 @@ inline sluice_cuda_task taken(sluice_cuda_task const& given) {
 inline void check_address(void const* pointer, std::size_t bytes, std::string_view name) {
   require(reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0, name, reinterpret_cast<std::uintptr_t>(pointer),
           "must be an address at a multiple of " + std::to_string(bytes) + " bytes");
+}
+
+/// Memory that the caller lends; empty: none.
+inline std::span<std::byte> workspace(void* given, std::size_t bytes) {
+  require(given != nullptr || bytes == 0, "workspace", "null", "must be `bytes` of the device's memory");
+  check_address(given, 256, "workspace");
+  return {static_cast<std::byte*>(given), given == nullptr ? 0 : bytes};
 }
 
 inline bool flag(std::int32_t value, std::string_view name) {

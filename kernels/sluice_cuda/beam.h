@@ -85,9 +85,10 @@ SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_options_preset(sluice_cuda_b
 typedef struct sluice_cuda_beam sluice_cuda_beam;
 /* Allocates all the memory that it will ever need: 12 bytes per sentence, hypothesis and token of the longest output,
  * and a few per row. Waits. Refuses options unsupported on a device, naming them. allocator: copied, what it points to
- * must outlive the beam; null: cudaMalloc and cudaFree. */
+ * must outlive the beam; null: cudaMalloc and cudaFree. step: early_starts and merge_behind_lines; null: neither. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_beam_create(sluice_cuda_beam_options const* options,
                                                            sluice_cuda_allocator const* allocator,
+                                                           sluice_cuda_step_options const* step,
                                                            sluice_cuda_beam** beam);
 /* Call it after its work is done. Null is allowed. */
 SLUICE_CUDA_API void sluice_cuda_beam_free(sluice_cuda_beam* beam);

@@ -125,12 +125,26 @@ static inline sluice_cuda_task sluice_cuda_task_init(void) {
   return made;
 }
 
+/* How a step's lines are read, and its kernels launched (sluice::cuda::StepOptions). No option changes an answer, and none
+ * has been measured on a device yet. */
+typedef struct sluice_cuda_step_options {
+  size_t size;        /* sizeof(sluice_cuda_step_options) */
+  int32_t ring_loads; /* 1: lines without masks by persistent blocks with bulk copies; needs compute capability 9.0 */
+  int32_t
+      early_starts; /* 1: a kernel behind one of ours starts while that still runs; sm_90 and CUDA 12.3, else as 0 */
+  int32_t
+      merge_behind_lines; /* 1: of a beam: the block that ends a sentence's last line merges, in sluice_cuda_beam_step() */
+  int32_t unused;
+} sluice_cuda_step_options;
+SLUICE_CUDA_INITIALISER(sluice_cuda_step_options)
+
 /* Answers tasks. It belongs to the device that is current when it is first used, and to one stream at a time. */
 typedef struct sluice_cuda_expander sluice_cuda_expander;
 /* bias: added to every line, [count] in host memory, copied; count 0: none. allocator: copied, what it points to must
- * outlive the expander; null: cudaMalloc and cudaFree. */
+ * outlive the expander; null: cudaMalloc and cudaFree. step: ring_loads and early_starts; null: neither. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_expander_create(float const* bias, size_t count,
                                                                sluice_cuda_allocator const* allocator,
+                                                               sluice_cuda_step_options const* step,
                                                                sluice_cuda_expander** expander);
 /* Call it after its work is done. Null is allowed. */
 SLUICE_CUDA_API void sluice_cuda_expander_free(sluice_cuda_expander* expander);

@@ -37,13 +37,13 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   CHECK(options.size == short_options && options.sentences == 1 && options.longest == 0x55555555);
   options.size = 0;
   REFUSED(sluice_cuda_beam_options_preset(&options, 0, 4, 1), "sluice_cuda_beam_options.size = 0");
-  REFUSED(sluice_cuda_beam_create(&options, NULL, &beam), "sluice_cuda_beam_options.size = 0");
+  REFUSED(sluice_cuda_beam_create(&options, NULL, NULL, &beam), "sluice_cuda_beam_options.size = 0");
   good.vocabulary = 20, good.eos = ends, good.eos_count = 1, good.max_length = 10, good.sentences = 2;
   good.slot_length = 50;
 #define WITHOUT(change, text)                                                                                          \
   options = good;                                                                                                      \
   change;                                                                                                              \
-  REFUSED(sluice_cuda_beam_create(&options, NULL, &beam), text)
+  REFUSED(sluice_cuda_beam_create(&options, NULL, NULL, &beam), text)
   WITHOUT(options.vocabulary = 0, "vocabulary.size = 0");
   WITHOUT(options.width = 0, "width = 0");
   WITHOUT(options.width = 64, "width = 64");
@@ -76,14 +76,14 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   WITHOUT(options.slot_length = -1, "slot_length = -1");
   WITHOUT(options.sentences = 0, "sentences = 0");
 #undef WITHOUT
-  REFUSED(sluice_cuda_beam_create(NULL, NULL, &beam), "options");
-  REFUSED(sluice_cuda_beam_create(&good, NULL, NULL), "beam");
-  REFUSED(sluice_cuda_beam_create(&good, &allocator, &beam), "allocate");
+  REFUSED(sluice_cuda_beam_create(NULL, NULL, NULL, &beam), "options");
+  REFUSED(sluice_cuda_beam_create(&good, NULL, NULL, NULL), "beam");
+  REFUSED(sluice_cuda_beam_create(&good, &allocator, NULL, &beam), "allocate");
   CHECK(beam == NULL);
   options = good, options.size = short_options, options.longest = -1; /* which is not looked at */
-  CHECK(sluice_cuda_beam_create(&options, NULL, &beam) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_beam_create(&options, NULL, NULL, &beam) == SLUICE_CUDA_OK);
   sluice_cuda_beam_free(beam), beam = NULL;
-  CHECK(sluice_cuda_beam_create(&good, NULL, &beam) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_beam_create(&good, NULL, NULL, &beam) == SLUICE_CUDA_OK);
 #define REFUSED_BEGIN(change, text)                                                                                    \
   bad = sentence;                                                                                                      \
   change;                                                                                                              \
@@ -128,7 +128,7 @@ void beam_refusals(int* passed_checks, int* failed_checks) {
   CHECK(results == NULL && sluice_cuda_results_at(NULL, 0) == NULL);
 
   /* A step looks at all of its arguments before it begins. */
-  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander) == SLUICE_CUDA_OK);
   CHECK(sluice_cuda_beam_task(beam, &task) == SLUICE_CUDA_OK);
   REFUSED(sluice_cuda_beam_step(beam, expander, &task, NULL, 0, NULL), "scores");
   scores = device_new(NULL, sizeof(float) * (size_t)(task.rows * task.columns));

@@ -77,7 +77,7 @@ static void begin(engine* e, sluice_cuda_beam* beam, int32_t width, int32_t numb
 }
 
 /* All sentences of a case, `places` at a time. */
-static void search(beam_case* one, int32_t places, int lends) {
+static void search(beam_case* one, int32_t places, int lends, int merges) {
   sluice_cuda_beam_options* const options = &one->options;
   int32_t const width = options->width;
   engine e = engine_new(places * width, options->vocabulary);
@@ -86,14 +86,16 @@ static void search(beam_case* one, int32_t places, int lends) {
   sluice_cuda_beam* beam = NULL;
   sluice_cuda_rows rows = sluice_cuda_rows_init();
   sluice_cuda_task task = sluice_cuda_task_init();
+  sluice_cuda_step_options step = sluice_cuda_step_options_init();
   int32_t *const who = NEW(int32_t, places), *const running = NEW(int32_t, places);
   int32_t number, next = 0, left = 0, there = 0, steps, different = 0;
   void* workspace = NULL;
   size_t bytes = 0, allocations;
   options->sentences = places;
   beam_expect(one);
-  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
-  CHECK(sluice_cuda_beam_create(options, NULL, &beam) == SLUICE_CUDA_OK);
+  step.early_starts = lends, step.merge_behind_lines = merges;
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_beam_create(options, NULL, &step, &beam) == SLUICE_CUDA_OK);
   if (beam == NULL) return;
   CHECK(sluice_cuda_beam_rows(beam, &rows) == SLUICE_CUDA_OK && rows.count == places * width);
   CHECK(sluice_cuda_beam_task(beam, &task) == SLUICE_CUDA_OK && task.rows == rows.count);
@@ -160,7 +162,7 @@ static void shown(void) {
     requests[i].source = engine_source((uint64_t)i), requests[i].prompt_count = 1, requests[i].prompt[0] = bos;
     engine_start(&model, i * 4, requests[i].source);
   }
-  must(sluice_cuda_expander_create(NULL, 0, NULL, &expander));
+  must(sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander));
   /* clang-format off */
   // [beam]
   sluice_cuda_beam_options options = sluice_cuda_beam_options_init();
@@ -168,7 +170,7 @@ static void shown(void) {
   options.vocabulary = words, options.eos = &eos, options.eos_count = 1;
   options.sentences = places, options.max_length = 12;
   sluice_cuda_beam* beam = NULL;
-  must(sluice_cuda_beam_create(&options, NULL, &beam));
+  must(sluice_cuda_beam_create(&options, NULL, NULL, &beam));
   sluice_cuda_sentence const sentences[places] = {{.last = bos}, {.last = bos}, {.last = bos}};
   must(sluice_cuda_beam_begin(beam, 0, places, sentences, stream));
 
@@ -207,9 +209,12 @@ void beams(int* passed_checks, int* failed_checks) {
   device_hurries(1); /* lines have tests of their own */
   for (round = 0; round < 150; ++round) {
     beam_case one = make_case(round);
-    search(&one, 1 + below(3), round % 2);
+    int const merges = round % 15 == 8; /* in the lines' own blocks */
+    device_hurries(!merges);
+    search(&one, 1 + below(3), round % 2, merges);
     free(one.requests);
   }
+  device_hurries(1);
   found = beam_yields(); /* worth it */
   CHECK(found.hypotheses > 300 && found.unfinished > 50 && found.failed > 5 && found.prefixed > 20);
   shown();

@@ -19,6 +19,7 @@ void* device_new(void const* from, size_t bytes); /* memory there, at a multiple
 void device_set(void* to, void const* from, size_t bytes);
 void device_get(void const* from, void* to, size_t bytes); /* waits for all work */
 void device_delete(void* memory);
+int device_rings(void);           /* whether lines can be read through rings */
 size_t device_allocations(void);  /* so far; 0 where nobody counts */
 void device_hurries(int whether); /* an emulated one: lines are answered in a plain way */
 

@@ -189,6 +189,7 @@ static void expands(void) {
     memory_of_case* const made = make_lines(type, 1 + below(4), columns, k, plain, round >= 24 && !plain);
     lines_case* const lines = &made->lines;
     sluice_cuda_expander* expander = NULL;
+    sluice_cuda_step_options step = sluice_cuda_step_options_init();
     float* const bias = NEW(float, columns + 8);
     size_t const bias_count = round % 3 == 1 ? (size_t)columns : 0;
     size_t bytes = 12345, allocations;
@@ -197,7 +198,9 @@ static void expands(void) {
     for (i = 0; i < columns; ++i) bias[i] = uniform(-2, 2);
     lines->bias = bias_count > 0 || round % 3 == 2 ? bias : NULL;
     if (round % 3 == 2) lines->task.bias = bias_there = THERE(bias, columns + 8);
-    CHECK(sluice_cuda_expander_create(bias_count > 0 ? bias : NULL, bias_count, NULL, &expander) == SLUICE_CUDA_OK);
+    step.ring_loads = device_rings() && round % 2, step.early_starts = round % 3 == 2;
+    CHECK(sluice_cuda_expander_create(bias_count > 0 ? bias : NULL, bias_count, NULL, &step, &expander) ==
+          SLUICE_CUDA_OK);
 
     /* In the expander's memory, and in ours, in which no more is allocated. */
     CHECK(sluice_cuda_expand(expander, &lines->task, NULL, 0, device_stream()) == SLUICE_CUDA_OK);
@@ -371,13 +374,14 @@ static void borrows(void) {
   sluice_cuda_expander* expander = NULL;
   lender l = {0, 0, 0};
   sluice_cuda_allocator allocator = sluice_cuda_allocator_init();
+  sluice_cuda_step_options step = sluice_cuda_step_options_init();
   float bias = 0;
-  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, &expander), "allocate");
+  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, NULL, &expander), "allocate");
   allocator.allocate = lend;
-  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, &expander), "release");
+  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, NULL, &expander), "release");
   allocator.release = take_back, allocator.context = &l;
   CHECK(expander == NULL);
-  CHECK(sluice_cuda_expander_create(NULL, 0, &allocator, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(NULL, 0, &allocator, NULL, &expander) == SLUICE_CUDA_OK);
   CHECK(sluice_cuda_expand(expander, &made->lines.task, NULL, 0, device_stream()) == SLUICE_CUDA_OK);
   CHECK(wrong(made) == 0);
   CHECK(l.lent > 0 && l.back == 0);
@@ -386,9 +390,15 @@ static void borrows(void) {
 
   /* None left: CUDA's own code. */
   l.refuses = 1, expander = NULL;
-  CHECK(sluice_cuda_expander_create(&bias, 1, &allocator, &expander) == SLUICE_CUDA_DEVICE);
+  CHECK(sluice_cuda_expander_create(&bias, 1, &allocator, NULL, &expander) == SLUICE_CUDA_DEVICE);
   CHECK(expander == NULL && sluice_cuda_last_code() == 2 && strlen(sluice_cuda_last_error()) > 10);
-  REFUSED(sluice_cuda_expander_create(NULL, 1, NULL, &expander), "bias");
+  REFUSED(sluice_cuda_expander_create(NULL, 1, NULL, NULL, &expander), "bias");
+  step.ring_loads = 2;
+  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "ring_loads = 2");
+  step.ring_loads = 0, step.merge_behind_lines = -1;
+  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "merge_behind_lines = -1");
+  step.size = 4;
+  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "sluice_cuda_step_options.size = 4");
   free_lines(made);
 }
 
@@ -400,7 +410,7 @@ static void refuses(void) {
   size_t bytes = 0;
   float const bias[3] = {0, 0, 0};
   char* const space = device_new(NULL, 4096);
-  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander) == SLUICE_CUDA_OK);
 #define WITHOUT(change, text)                                                                                          \
   task = good;                                                                                                         \
   change;                                                                                                              \
@@ -438,11 +448,11 @@ static void refuses(void) {
   REFUSED(sluice_cuda_expand(expander, &good, space + 8, 2048, NULL), "workspace");
   REFUSED(sluice_cuda_workspace_bytes(expander, &good, NULL), "bytes");
   REFUSED(sluice_cuda_workspace_bytes(NULL, &good, &bytes), "expander");
-  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, NULL), "expander");
+  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, NULL, NULL), "expander");
   task = good, task.rows = 0, task.scores = NULL, task.best = NULL, task.results = NULL;
   CHECK(sluice_cuda_expand(expander, &task, NULL, 0, NULL) == SLUICE_CUDA_OK);
   sluice_cuda_expander_free(expander), sluice_cuda_expander_free(NULL);
-  CHECK(sluice_cuda_expander_create(bias, 3, NULL, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(bias, 3, NULL, NULL, &expander) == SLUICE_CUDA_OK);
   REFUSED(sluice_cuda_expand(expander, &good, NULL, 0, NULL), "bias.size() = 3");
   sluice_cuda_expander_free(expander);
   {
@@ -506,7 +516,7 @@ static void sizes(void) {
   longer_task longer;
   longer_merge longer_merge_;
   CHECK(whole.selection.queries == NULL);
-  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander) == SLUICE_CUDA_OK);
   memcpy(older, &whole, short_task), older->size = short_task; /* a sanitizer sees what lies behind it */
   CHECK(sluice_cuda_expand(expander, older, NULL, 0, device_stream()) == SLUICE_CUDA_OK);
   CHECK(wrong(made) == 0);
@@ -532,7 +542,7 @@ static void sizes(void) {
   REFUSED(sluice_cuda_verify(&blocks, NULL), "sluice_cuda_verification.size = 0");
   sluice_cuda_expander_free(expander), expander = NULL;
   allocator.size = 0;
-  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, &expander), "sluice_cuda_allocator.size = 0");
+  REFUSED(sluice_cuda_expander_create(NULL, 0, &allocator, NULL, &expander), "sluice_cuda_allocator.size = 0");
   free(older), free_lines(made);
 }
 
@@ -558,7 +568,7 @@ static void greedy_step(void) {
   task.rows = sentences, task.columns = words;
   task.best = best, task.results = results;
 
-  status = sluice_cuda_expander_create(NULL, 0, NULL, &expander);
+  status = sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander);
   if (status == SLUICE_CUDA_OK) status = sluice_cuda_workspace_bytes(expander, &task, &bytes);
   if (status == SLUICE_CUDA_OK) workspace = device_new(NULL, bytes);  // cudaMalloc, say
   if (status == SLUICE_CUDA_OK) status = sluice_cuda_expand(expander, &task, workspace, bytes, stream);
@@ -593,7 +603,7 @@ static void draw_step(void) {
   int32_t i, v;
   for (i = 0; i < sentences * words; ++i) numbers[i] = uniform(-3, 3);
   logits = THERE(numbers, sentences * words);
-  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &expander) == SLUICE_CUDA_OK);
+  CHECK(sluice_cuda_expander_create(NULL, 0, NULL, NULL, &expander) == SLUICE_CUDA_OK);
   task.scores = logits, task.rows = sentences, task.columns = words, task.best = best, task.results = results;
   /* clang-format off */
   // [draw]

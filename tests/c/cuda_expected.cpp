@@ -55,6 +55,7 @@ void launch_verification(Verification const& task, cudaStream_t) {
 #if defined(SLUICE_EMULATED_DEVICE)
 int device_missing(void) { return 0; }
 sluice_cuda_stream device_stream(void) { return nullptr; }
+int device_rings(void) { return 1; }
 size_t device_allocations(void) { return test::HostCuda::get().use.allocations; }
 void device_hurries(int whether) { test::plain_lines = whether != 0; }
 #else
@@ -66,6 +67,10 @@ sluice_cuda_stream device_stream(void) {
     return made;
   }();
   return stream;
+}
+int device_rings(void) {
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9 ? 1 : 0;
 }
 size_t device_allocations(void) { return 0; }
 void device_hurries(int) {}
