@@ -137,7 +137,8 @@ set(folders
   "cuda/projection:core output/line output/projection output/clusters cuda/device cuda/line cuda/expand"
   "cuda/verify:core cuda/device cuda/line" "cuda/cache:core model cuda/device"
   "cuda/beam:core search/common search/beam cuda/device cuda/line cuda/merge cuda/cache"
-  "cuda:cuda/line cuda/select cuda/merge cuda/projection cuda/verify cuda/cache cuda/beam cuda/device")
+  "cuda/instances:cuda/line cuda/select cuda/merge cuda/projection cuda/verify cuda/cache cuda/beam cuda/device"
+  "cuda:cuda/instances")
 set(above)
 foreach(line IN LISTS folders)
   string(REGEX MATCH "^([^:]*):(.*)$" matched "${line}")

@@ -403,6 +403,10 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/expand/detail/token_masks.cuh
   kernels/sluice/cuda/expand/log_softmax_top_k.cuh
   kernels/sluice/cuda/instances.cuh
+  kernels/sluice/cuda/instances/lines_bfloat16.cuh
+  kernels/sluice/cuda/instances/lines_float.cuh
+  kernels/sluice/cuda/instances/lines_half.cuh
+  kernels/sluice/cuda/instances/others.cuh
   kernels/sluice/cuda/line/detail/key_sort.cuh
   kernels/sluice/cuda/line/detail/line_block.cuh
   kernels/sluice/cuda/line/detail/line_edits.cuh

@@ -4,8 +4,21 @@ macro(sluice_find_cuda)
   find_package(CUDAToolkit 12 QUIET) # the first release with C++20
   find_package(CCCL CONFIG QUIET
     HINTS ${CUDAToolkit_LIBRARY_DIR}/cmake ${CUDAToolkit_LIBRARY_ROOT}/lib64/cmake)
+  if(CUDAToolkit_FOUND AND NOT CCCL_FOUND)
+    sluice_find_cccl_headers()
+  endif()
   if(CUDAToolkit_FOUND AND NOT TARGET CUDA::cublas AND SLUICE_CUBLAS_ROOT)
     sluice_find_cublas()
+  endif()
+endmacro()
+
+# CCCL::CCCL from the toolkit's headers alone, where the files that tell CMake of it are missing.
+macro(sluice_find_cccl_headers)
+  find_path(SLUICE_CCCL_INCLUDE cub/cub.cuh HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl NO_DEFAULT_PATH)
+  if(SLUICE_CCCL_INCLUDE)
+    add_library(CCCL::CCCL INTERFACE IMPORTED GLOBAL)
+    target_include_directories(CCCL::CCCL INTERFACE ${SLUICE_CCCL_INCLUDE})
+    set(CCCL_FOUND TRUE)
   endif()
 endmacro()
 

@@ -59,17 +59,32 @@ configure() {
   cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" \
     -DCUDAToolkit_ROOT="$(dirname "$(dirname "$(readlink -f "$nvcc")")")" ${cublas:+-DSLUICE_CUBLAS_ROOT="$cublas"} \
     -DCMAKE_CUDA_ARCHITECTURES="$capability" ${deps:+-DCMAKE_PREFIX_PATH="$deps"} \
-    -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE=ON -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
+    -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE="$([ -n "$for" ] && echo OFF || echo ON)" -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
     -DSLUICE_TORCH=OFF -DSLUICE_BUILD_EXAMPLES=OFF -DSLUICE_INSTALL=OFF -DSLUICE_TEST_FILTER='^$' "$@"
 }
 
-# compile <folder> <target>...
-compile() { cmake --build "$1" --parallel "$jobs" --target "${@:2}"; }
+# compile <folder> <target>...: everything that can be built, whatever cannot.
+compile() { cmake --build "$1" --parallel "$jobs" --target "${@:2}" -- -k 0; }
 
-# Builds only translate_torch of the examples.
+# For another machine: without symbols, with the libraries that are not the C library's, the driver's or CUDA's own (of
+# which it must have cuBLAS; without, what needs it does not start, and counts as failed).
+pack() {
+  local program library
+  mkdir -p "$bin/lib"
+  for program in "$bin"/sluice.*; do
+    strip "$program" || return
+    ldd "$program" | awk '/=> \// { print $3 }'
+  done | sort -u | grep -vE '/(libc|libm|ld-linux.*|libpthread|libdl|librt|libcuda|libcublas(Lt)?|libcudart)\.so' |
+    while read -r library; do cp -L "$library" "$bin/lib/"; done
+  say "packed  $bin: $(du -sm "$bin" | cut -f 1) MiB"
+}
+# Builds only translate_torch of the examples. The kernels are those of the first build.
 build_libtorch() {
-  local torch=$1
+  local torch=$1 kernels
   shift
+  kernels=$(printf '%s;' "$PWD/$build"/tests/CMakeFiles/sluice.cuda.instances.dir/instances_*.o)
+  [ -e "${kernels%%;*}" ] || kernels=''
+  set -- ${kernels:+-DSLUICE_TORCH_KERNELS="${kernels%;}"} "$@"
   configure "$build/libtorch" -DCMAKE_PREFIX_PATH="${deps:+$deps;}$torch" -DSLUICE_TORCH=ON -DSLUICE_BUILD_EXAMPLES=AUTO "$@" &&
     compile "$build/libtorch" sluice.libtorch sluice.bench.torch translate_torch
 }
@@ -92,37 +107,48 @@ each() { xargs -r -L 1 -P "$1" bash -c 'set -uo pipefail; "$@"' gpu-check "$2"; 
 
 tests() { printf '%s\n' "$bin"/sluice.test.cuda.* | each "$jobs" one_test; }
 
+# one_sanitized <tool> <program>: 4 if its time is over before it is.
 one_sanitized() {
-  local tool=$1 program=$2 from=$SECONDS status=0 log
+  local tool=$1 program=$2 from=$SECONDS status=0 log left=$((sanitized_until - $(date +%s)))
   log=$build/${program##*/}.$tool.log
-  SLUICE_FEWER=200 "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$program" >"$log" 2>&1 || status=$?
+  if [ "$left" -le 0 ]; then echo "== $tool, ${program##*/}: not run, no time was left" && return 4; fi
+  SLUICE_FEWER=200 timeout -k 2 "$left" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$program" \
+    >"$log" 2>&1 || status=$?
   # A program that does not use the device: success if its tests pass.
   if grep -q 'terminated before first instrumented API call' "$log" && grep -q 'All tests passed' "$log"; then
     status=0 && echo 'SUMMARY: 0 errors' >>"$log"
   fi
+  case $status in 124 | 137) status=4 ;; esac
   grep -q 'SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$log" || [ "$status" -ne 0 ] || status=98
   if grep -q '^SKIPPED: ' "$log"; then status=99; fi # the tool hides the device
   printf '== %s, %s: exit code %s, %s s\n%s\n' "$tool" "${program##*/}" "$status" "$((SECONDS - from))" "$(tail -n 40 "$log")"
   return "$status"
 }
 
-# Four at a time: a device could run more, but the tool shadows its memory.
+# Four at a time: a device could run more, but the tool shadows its memory. xargs says 123 whatever failed, so what was cut is
+# read from the log.
 sanitize() {
   [ -n "$sanitizer" ] || { say "compute-sanitizer was not found: nothing was run under it" && return 1; }
-  local tool program
-  for tool in memcheck racecheck initcheck; do
+  local tool program said status=0
+  export sanitized_until=$(($(date +%s) + budget - 3))
+  said=$(for tool in memcheck racecheck initcheck; do
     for program in "$bin"/sluice.test.cuda.*; do printf '%s %s\n' "$tool" "$program"; done
-  done | each 4 one_sanitized
+  done | each 4 one_sanitized) || status=$?
+  say "$said"
+  [ "$status" -ne 0 ] || return 0
+  ! grep -E '^== .*: exit code [0-9]+,' <<<"$said" | grep -qvE ': exit code (0|4),' || return 1
+  return 4
 }
 
-# Every program of benchmarks/cuda, in turn, with an equal share of the time left; each writes lines of JSON.
+# Every program of benchmarks/cuda, in turn, with an equal share of the time left; each writes lines of JSON, and says 4
+# where time ends it.
 benchmarks() {
-  local program status=0 end=$((SECONDS + budget - budget / 10)) programs=("$bin"/sluice.bench.cuda.*) left
+  local program one status=0 end=$((SECONDS + budget - budget / 10)) programs=("$bin"/sluice.bench.cuda.*) left
   left=${#programs[@]}
   : >"$figures/1-benchmarks.jsonl"
   for program in "${programs[@]}"; do
     "$program" --shapes "$shapes" --seconds "$(((end - SECONDS) / left))" >>"$figures/1-benchmarks.jsonl" ||
-      { status=$? && say "$program: exit code $status"; }
+      { one=$? && say "$program: exit code $one" && [ "$status" -ne 0 ] && [ "$one" -eq 4 ] || status=$one; }
     echo >>"$figures/1-benchmarks.jsonl" # the last line may be incomplete
     left=$((left - 1))
   done
@@ -190,5 +216,5 @@ PYTHON
 }
 
 export import_torch
-export -f say machine find_cublas configure compile build_libtorch smoke one_test each tests one_sanitized sanitize
+export -f say machine find_cublas configure compile pack build_libtorch smoke one_test each tests one_sanitized sanitize
 export -f benchmarks torch_tests decodings translations peers page

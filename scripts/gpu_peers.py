@@ -114,7 +114,10 @@ def main():
     if not torch.cuda.is_available():
         print("SKIPPED: there is no device for PyTorch; nothing was compared", file=sys.stderr)
         return 3
-    torch._dynamo.config.cache_size_limit = 64  # one compilation per shape
+    for limit in ("recompile_limit", "cache_size_limit"):  # one compilation per shape; which, the version says
+        if hasattr(torch._dynamo.config, limit):
+            setattr(torch._dynamo.config, limit, 64)
+            break
     device = torch.cuda.get_device_properties(0)
     cache = device.L2_cache_size
     shapes = shapes_of(arguments.measured) if arguments.measured else [

@@ -5,7 +5,7 @@ set -euo pipefail
 root=$1 python=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-fail() { printf 'FAILED: %s\n' "$*" >&2; tail -n 40 "$work/said" "$work"/tree/out/* 2>/dev/null >&2; exit 1; }
+fail() { printf 'FAILED: %s\n' "$*" >&2; tail -n 40 "$work/said" "$work"/tree/out/* >&2 2>/dev/null; exit 1; }
 says() { grep -qF -- "$1" "$work/said" || fail "not said: $1"; }
 silent() { ! grep -qF -- "$1" "$work/said" || fail "said: $1"; }
 
@@ -30,7 +30,8 @@ tool "$tools/cmake" <<'STUB'
 #!/bin/bash
 echo "cmake $*" >>"$WORK/cmake"
 if [ "$1" = --build ]; then
-  mkdir -p "$2/bin"
+  mkdir -p "$2/bin" "$2/tests/CMakeFiles/sluice.cuda.instances.dir"
+  touch "$2/tests/CMakeFiles/sluice.cuda.instances.dir/instances_a.o"
   case $* in *sluice.cuda.tests*) cp "$WORK"/programs/sluice.*cuda* "$2/bin" ;; *) cp "$WORK"/programs/*torch* "$2/bin" ;; esac
 fi
 STUB
@@ -88,9 +89,11 @@ says "nothing is built"
 check 0 --commit abc
 says "all well"
 order=$(sed -n 's/^ok      \(.*\), [0-9]* s of .*/\1/p' "$work/said" | paste -sd ' ')
-[ "$order" = "machine configure build smoke tests benchmarks libtorch,build libtorch,tests libtorch,decodings \
-libtorch,translations PyTorch page compute-sanitizer" ] || fail "order: $order"
-grep -q -- '-DSLUICE_CUDA_STRICT=OFF' "$work/cmake" || fail "warnings are errors"
+[ "$order" = "machine configure build smoke tests benchmarks page compute-sanitizer libtorch,build libtorch,tests \
+libtorch,decodings libtorch,translations PyTorch page,again" ] || fail "order: $order"
+grep -q -- '-DSLUICE_CUDA_STRICT=OFF .*-DSLUICE_NATIVE=ON' "$work/cmake" || fail "warnings are errors, or for any processor"
+grep -q -- '--build build/gpu .*-- -k 0' "$work/cmake" || fail "a unit that fails stops all"
+grep -q -- "-DSLUICE_TORCH_KERNELS=$tree/build/gpu/tests/.*/instances_a.o" "$work/cmake" || fail "libtorch compiles the kernels again"
 grep -q -- "-DSLUICE_CUBLAS_ROOT=$work/packages/nvidia/cu13" "$work/cmake" || fail "PyPI's cuBLAS was not found"
 grep -q -- '-B build/gpu/libtorch .*-DSLUICE_TORCH=ON' "$work/cmake" || fail "libtorch: where?"
 page=$tree/docs/benchmarks/gpu-example-x1.md
@@ -122,13 +125,52 @@ check 1 --commit abc --limit 40
 says "FAILED  tests"
 says "a test failed"
 says "FAILED  libtorch,decodings: not finished in"
-for part in benchmarks libtorch,translations PyTorch page compute-sanitizer; do says "ok      $part"; done
+for part in benchmarks page compute-sanitizer libtorch,translations PyTorch page,again; do says "ok      $part"; done
+cp "$work/b" "$work/programs/sluice.test.cuda.b"
+
+# What its time ends is cut, not failed, and leaves its figures; a wrong answer beside it is a failure all the same.
+tool "$work/programs/sluice.bench.torch" <<<'#!/bin/sh
+echo "{\"name\":\"decoding\",\"figure\":1}"; exit 4'
+tool "$tools/compute-sanitizer" <<<'#!/bin/sh
+case $* in *racecheck*cuda.b*) sleep 100 ;; esac
+echo "ERROR SUMMARY: 0 errors"; echo "RACECHECK SUMMARY: 0 hazards displayed"'
+check 0 --commit abc --limit 24
+says "cut     libtorch,decodings"
+says "cut     compute-sanitizer"
+says "cut, as no time was left: compute-sanitizer; libtorch,decodings;"
+says "all well"
+grep -qF 'decoding' "$page" || fail "what was cut left no figures"
+cp "$work/programs/sluice.bench.cuda.top_k" "$work/top_k"
+tool "$work/programs/sluice.bench.cuda.top_k" <<<'#!/bin/sh
+case $* in *smoke*) exit 0 ;; esac
+exit 1'
+cp "$work/top_k" "$work/programs/sluice.bench.cuda.z" && sed -i '$a exit 4' "$work/programs/sluice.bench.cuda.z"
+check 1 --commit abc --stages build,benchmarks
+says "FAILED  benchmarks"
+rm "$work/programs/sluice.bench.cuda.z" && cp "$work/top_k" "$work/programs/sluice.bench.cuda.top_k"
+
+# For another machine.
+tool "$tools/strip" <<<'#!/bin/sh
+echo "strip $*" >>"$WORK/stripped"'
+tool "$tools/ldd" <<<'#!/bin/sh
+printf "\tlibgomp.so.1 => $WORK/libgomp.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n"'
+echo gomp >"$work/libgomp.so.1"
+check 0 --commit abc --for 90
+grep -q -- '-DCMAKE_CUDA_ARCHITECTURES=90 .*-DSLUICE_NATIVE=OFF' "$work/cmake" || fail "for which machine?"
+[ "$(ls "$tree/build/gpu/bin/lib")" = libgomp.so.1 ] || fail "libraries: $(ls "$tree/build/gpu/bin/lib")"
+[ "$(wc -l <"$work/stripped")" -eq 3 ] || fail "not stripped: $(cat "$work/stripped")"
+silent "ok      smoke"
+rm "$tools/nvcc" "$work/cmake"
+check 0 --commit abc --stages tests,benchmarks,page
+[ ! -e "$work/cmake" ] || fail "built where it only runs"
+check 2 --commit abc --for h100
+tool "$tools/nvcc" <<<'#!/bin/sh
+echo "Cuda compilation tools, release 13.0, V13.0.1"'
 
 # Without a PyTorch, without a device.
 echo 'raise ImportError("none")' >"$work/packages/torch/__init__.py"
 check 1 --commit abc --stages build,libtorch,page # no figures are a page of nothing
 says "left out  libtorch: no PyTorch for CUDA"
-cp "$work/b" "$work/programs/sluice.test.cuda.b"
 touch "$work/no_device"
 check 3 --commit abc
 says "NO DEVICE"

@@ -140,7 +140,7 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 }
 
 /// Documented in host_cuda.
-template <int threads>
+template <class>
 int line_ring_blocks() {
   return test::HostCuda::get().ring_blocks;
 }

@@ -1,116 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// All kernels. Include it in one file of a program, compiled by nvcc; a host compiler can compile files that include
-/// the other headers of this folder.
+/// All kernels. Include it in one file of a program, compiled by nvcc; or its parts in a file each, which compile at the
+/// same time. A host compiler can compile files that include the other headers of this folder.
 #pragma once
 
 #include <sluice/language.hpp>
 
-#include <sluice/cuda/beam/detail/device_beam_kernel.cuh>
-#include <sluice/cuda/cache/detail/indirection_kernel.cuh>
-#include <sluice/cuda/cache/detail/page_kernel.cuh>
-#include <sluice/cuda/device/detail/key.cuh>
-#include <sluice/cuda/device/detail/score_format.cuh>
-#include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/line/detail/key_sort.cuh>
-#include <sluice/cuda/line/detail/line_kernel.cuh>
-#include <sluice/cuda/line/detail/line_order_kernel.cuh>
-#include <sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh>
-#include <sluice/cuda/merge/detail/merge_kernel.cuh>
-#include <sluice/cuda/projection/detail/projection_kernel.cuh>
-#include <sluice/cuda/select/detail/narrow_kernel.cuh>
-#include <sluice/cuda/select/detail/select_kernel.cuh>
-#include <sluice/cuda/verify/detail/verification_kernel.cuh>
-
-namespace sluice::inline v0::cuda {
-
-template void detail::launch_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                     detail::Start);
-template int detail::line_ring_blocks<detail::line_threads>();
-
-template void detail::launch_merging_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&,
-                                                            detail::MergeBehindLaunch const&, cudaStream_t,
-                                                            detail::Start);
-template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&,
-                                                            detail::MergeBehindLaunch const&, cudaStream_t,
-                                                            detail::Start);
-template void detail::launch_merging_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&,
-                                                             detail::MergeBehindLaunch const&, cudaStream_t,
-                                                             detail::Start);
-template void detail::launch_merge<detail::SmallMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
-template void detail::launch_merge<detail::LargeMerge>(MergeLaunch const&, cudaStream_t, detail::Start);
-template void detail::launch_verification<verification_threads>(Verification const&, cudaStream_t);
-template void detail::launch_beam_begin<detail::beam_warps>(detail::BeamTask const&, std::int32_t, cudaStream_t);
-template void detail::launch_beam_advance<detail::beam_warps>(detail::BeamTask const&, cudaStream_t, detail::Start);
-template void detail::launch_indirection<indirection_threads>(detail::IndirectionLaunch const&, cudaStream_t);
-template void detail::launch_page_copies<page_threads>(detail::PageCopies const&, cudaStream_t);
-
-template void detail::launch_keys<detail::Float32>(detail::OrderLaunch<detail::Float32> const&, cudaStream_t,
-                                                   detail::Start);
-template void detail::launch_keys<detail::Float16>(detail::OrderLaunch<detail::Float16> const&, cudaStream_t,
-                                                   detail::Start);
-template void detail::launch_keys<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_lists<detail::Float32>(detail::OrderLaunch<detail::Float32> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_lists<detail::Float16>(detail::OrderLaunch<detail::Float16> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_lists<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                     detail::Start);
-template detail::Key* detail::sort_keys<detail::Key>(void*, std::size_t&, detail::Key*, detail::Key*, std::int64_t,
-                                                     std::int64_t, std::int32_t const*, cudaStream_t);
-
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::Float32>>(detail::OrderLaunch<detail::Float32> const&,
-                                                               cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::Float16>>(detail::OrderLaunch<detail::Float16> const&,
-                                                               cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::BFloat16>>(detail::OrderLaunch<detail::BFloat16> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::Float32>>(detail::SelectLaunch<detail::Float32> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::Float16>>(detail::SelectLaunch<detail::Float16> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::BFloat16>>(detail::SelectLaunch<detail::BFloat16> const&,
-                                                                 cudaStream_t, detail::Start);
-template void detail::launch_select_keys<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
-                                                          detail::Start);
-template void detail::launch_select_keys<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
-                                                          detail::Start);
-template void detail::launch_select_keys<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                           detail::Start);
-template void detail::launch_draws<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_draws<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_draws<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                     detail::Start);
-template void detail::launch_selection<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
-                                                        detail::Start);
-template void detail::launch_selection<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
-                                                        detail::Start);
-template void detail::launch_selection<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                         detail::Start);
-
-template void detail::launch_skinny<detail::Float32>(detail::SkinnyLaunch<detail::Float32> const&, cudaStream_t,
-                                                     detail::Start);
-template void detail::launch_skinny<detail::Float16>(detail::SkinnyLaunch<detail::Float16> const&, cudaStream_t,
-                                                     detail::Start);
-template void detail::launch_skinny<detail::BFloat16>(detail::SkinnyLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                      detail::Start);
-template void detail::launch_union<detail::UnionLaunch>(detail::UnionLaunch const&, cudaStream_t, detail::Start);
-template void detail::launch_gather<detail::GatherLaunch>(detail::GatherLaunch const&, cudaStream_t);
-template void detail::launch_mask<detail::MaskLaunch>(detail::MaskLaunch const&, cudaStream_t, detail::Start);
-template void detail::launch_fill<detail::FillLaunch>(detail::FillLaunch const&, cudaStream_t, detail::Start);
-template void detail::launch_places<detail::PlaceLaunch>(detail::PlaceLaunch const&, cudaStream_t);
-
-}  // namespace sluice::inline v0::cuda
+#include <sluice/cuda/instances/lines_bfloat16.cuh>
+#include <sluice/cuda/instances/lines_float.cuh>
+#include <sluice/cuda/instances/lines_half.cuh>
+#include <sluice/cuda/instances/others.cuh>

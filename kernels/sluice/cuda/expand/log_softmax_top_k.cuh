@@ -203,7 +203,9 @@ class LogSoftmaxTopK {
   /// Blocks on the whole device that read through rings; 0: none.
   std::int32_t ring() {
     if (step_.loads == Loads::direct || ring_ > 0) return ring_;
-    auto const blocks = detail::line_ring_blocks<detail::line_threads>();
+    auto const blocks =
+        (std::min)({detail::line_ring_blocks<detail::Float32>(), detail::line_ring_blocks<detail::Float16>(),
+                    detail::line_ring_blocks<detail::BFloat16>()});
     require(blocks > 0, "StepOptions: loads", "Loads::ring",
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());

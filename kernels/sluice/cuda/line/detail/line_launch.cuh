@@ -26,9 +26,8 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 /// The number of blocks with LineLaunch::ring that run on a multiprocessor of the current device at once; 0: the
 /// program has no such kernel for it (sm_90 or newer). Call it before the first such launch on a device: it grants the
 /// kernels their shared memory. Defined as launch_lines().
-/// \tparam threads  line_threads
 /// \throws Error  of CUDA
-template <int threads>
+template <class Format>
 int line_ring_blocks();
 
 }  // namespace sluice::inline v0::cuda::detail

@@ -37,12 +37,12 @@ __global__ void __launch_bounds__(line_threads, line_ring_blocks_at_once)
 #endif
 }
 
-template <int threads>
+template <class Format>
 int line_ring_blocks() {
   RelaxedCapture const relaxed;  // the kernels may have to be loaded
   auto most = (std::numeric_limits<int>::max)();
   auto const prepare = [&](auto* kernel) {
-    constexpr int bytes = sizeof(RingBlockMemory<threads>);
+    constexpr int bytes = sizeof(RingBlockMemory<line_threads>);
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
     int blocks = 0;
@@ -51,14 +51,12 @@ int line_ring_blocks() {
       check(
           cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
           "cudaFuncSetAttribute");
-      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes),
+      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, line_threads, bytes),
             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
     }
     most = (std::min)(most, blocks);
   };
-  prepare(&line_ring_kernel<Float32, false>), prepare(&line_ring_kernel<Float32, true>);
-  prepare(&line_ring_kernel<Float16, false>), prepare(&line_ring_kernel<Float16, true>);
-  prepare(&line_ring_kernel<BFloat16, false>), prepare(&line_ring_kernel<BFloat16, true>);
+  prepare(&line_ring_kernel<Format, false>), prepare(&line_ring_kernel<Format, true>);
   return most;
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The kernels of LogSoftmaxTopK, and of its merge behind lines, for scores of one type. A part of instances.cuh, to compile beside
+/// the others.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/cuda/device/detail/score_format.cuh>
+#include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/line/detail/line_kernel.cuh>
+#include <sluice/cuda/merge/detail/merge_behind_lines_kernel.cuh>
+
+#include <cuda_runtime.h>
+
+namespace sluice::inline v0::cuda {
+
+template void detail::launch_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&, cudaStream_t,
+                                                    detail::Start);
+template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&,
+                                                            detail::MergeBehindLaunch const&, cudaStream_t,
+                                                            detail::Start);
+template int detail::line_ring_blocks<detail::Float16>();
+
+}  // namespace sluice::inline v0::cuda
