@@ -50,7 +50,8 @@ assert "\"sluice\"" in open(sys.argv[sys.argv.index("--measured") + 1]).read()
 print("{\"name\":\"PyTorch, eager\",\"figure\":7}")'
 
 mkdir "$work/programs"
-for name in a b; do tool "$work/programs/sluice.test.cuda.$name" <<<'#!/bin/sh
+for name in a b log_softmax_top_k; do tool "$work/programs/sluice.test.cuda.$name" <<<'#!/bin/sh
+echo "${0##*.} $*" >>"$WORK/tested"
 echo "All tests passed"'; done
 tool "$work/programs/sluice.bench.cuda.top_k" <<<'#!/bin/bash
 [ ! -e "$WORK/no_device" ] || exit 3
@@ -96,11 +97,14 @@ grep -q -- '--build build/gpu .*-- -k 0' "$work/cmake" || fail "a unit that fail
 grep -q -- "-DSLUICE_TORCH_KERNELS=$tree/build/gpu/tests/.*/instances_a.o" "$work/cmake" || fail "libtorch compiles the kernels again"
 grep -q -- "-DSLUICE_CUBLAS_ROOT=$work/packages/nvidia/cu13" "$work/cmake" || fail "PyPI's cuBLAS was not found"
 grep -q -- '-B build/gpu/libtorch .*-DSLUICE_TORCH=ON' "$work/cmake" || fail "libtorch: where?"
+# One program's types by themselves: a case runs once.
+printf '%s\n' 'a ' 'b ' 'log_softmax_top_k *- __half' 'log_softmax_top_k *- __nv_bfloat16' 'log_softmax_top_k *- float' \
+  'log_softmax_top_k ~[types]' | cmp - <(grep -E '^(a|b|log)' "$work/tested" | sort -u) || fail "tests: $(cat "$work/tested")"
 page=$tree/docs/benchmarks/gpu-example-x1.md
 grep -qi 'torch.*2\.11\.0' "$page" || fail "the page lacks PyTorch's version"
 for figure in 'sluice' 'PyTorch, eager' 'decoding' 'translate_torch'; do grep -qF "$figure" "$page" || fail "not on the page: $figure"; done
 for tool in memcheck racecheck initcheck; do
-  [ "$(grep -c "tool $tool .*fewer 200" "$work/sanitized")" -eq 2 ] || fail "$tool: $(cat "$work/sanitized")"
+  [ "$(grep -c "tool $tool .*fewer 200" "$work/sanitized")" -eq 3 ] || fail "$tool: $(cat "$work/sanitized")"
 done
 [ "$(sort -n "$work/at_once" | tail -1)" -le 4 ] || fail "more than four at once"
 [ "$(sort -n "$work/at_once" | tail -1)" -ge 2 ] || fail "one after the other"
@@ -158,7 +162,7 @@ echo gomp >"$work/libgomp.so.1"
 check 0 --commit abc --for 90
 grep -q -- '-DCMAKE_CUDA_ARCHITECTURES=90 .*-DSLUICE_NATIVE=OFF' "$work/cmake" || fail "for which machine?"
 [ "$(ls "$tree/build/gpu/bin/lib")" = libgomp.so.1 ] || fail "libraries: $(ls "$tree/build/gpu/bin/lib")"
-[ "$(wc -l <"$work/stripped")" -eq 3 ] || fail "not stripped: $(cat "$work/stripped")"
+[ "$(wc -l <"$work/stripped")" -eq 4 ] || fail "not stripped: $(cat "$work/stripped")"
 silent "ok      smoke"
 rm "$tools/nvcc" "$work/cmake"
 check 0 --commit abc --stages tests,benchmarks,page

@@ -120,15 +120,16 @@ struct Plain {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cuda log_softmax_top_k answers as double precision does", "[cuda]", float, __half, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k answers as double precision does", "[cuda][types]", float, __half,
+                   __nv_bfloat16) {
   if (no_device()) return;
   for (std::uint64_t seed = 0; seed < rounds(400); ++seed) check_case<TestType>(seed, 5000, 20);
   for (std::uint64_t seed = 1000; seed < 1000 + rounds(60); ++seed) check_case<TestType>(seed, 300000, 4);
   for (std::uint64_t seed = 2000; seed < 2000 + rounds(6); ++seed) check_case<TestType>(seed, 40000, 700);
 }
 
-TEMPLATE_TEST_CASE("cuda log_softmax_top_k lists 33 to 64 of lines of odd lengths at odd addresses", "[cuda]", float,
-                   __half, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k lists 33 to 64 of lines of odd lengths at odd addresses", "[cuda][types]",
+                   float, __half, __nv_bfloat16) {
   if (no_device()) return;
   using Format = cuda::detail::FormatOf<TestType>;
   std::mt19937_64 random(7);
@@ -203,7 +204,7 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
   }
 }
 
-TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings", "[cuda]", float, __half,
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings", "[cuda][types]", float, __half,
                    __nv_bfloat16) {
   if (no_device() || !has_rings()) return;
   for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
