@@ -393,7 +393,8 @@ std::vector<std::pair<double, std::vector<Token>>> naive_beam(HashedLines const&
   using Beam = std::map<std::vector<Token>, double>;
   auto const add = [](Beam& beam, std::vector<Token> const& labels, double log_prob) {
     auto const [at, fresh] = beam.emplace(labels, log_prob);
-    if (!fresh) at->second = std::log(std::exp(at->second) + std::exp(log_prob));
+    auto const most = std::max(at->second, log_prob), least = std::min(at->second, log_prob);
+    if (!fresh) at->second = most + std::log1p(std::exp(least - most));
   };
   auto const sorted = [](Beam const& beam) {
     std::vector<std::pair<double, std::vector<Token>>> all;
@@ -462,6 +463,22 @@ TEST_CASE("a narrow beam keeps what a naive one keeps") {
       CHECK(result.hypotheses[i].tokens == expected[i].second);
       CHECK_THAT(result.hypotheses[i].log_prob, WithinAbs(expected[i].first, 1e-4));
     }
+  }
+}
+
+TEST_CASE("long utterances, in which outputs that are not needed are dropped, keep what a naive beam keeps") {
+  HashedLines const lines{.tokens = {.labels = 4}, .scale = 4, .context = 2, .blank_logit = 1};
+  TransducerBeam<> search{.tokens = lines.tokens, .width = 3, .n_best = 3, .candidates = 3, .most_symbols = 2};
+  Utterance const utterance{3, 3000};
+  auto const expected = naive_beam(lines, utterance, search);
+  auto const result = run_one(lines, utterance, search);
+  REQUIRE(result.hypotheses.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    auto const& h = result.hypotheses[i];
+    CHECK(h.tokens == expected[i].second);
+    CHECK_THAT(h.log_prob, WithinAbs(expected[i].first, 1e-2));
+    CHECK(h.tokens.size() > 500);
+    for (std::size_t n = 1; n < h.frames.size(); ++n) REQUIRE(h.frames[n - 1].begin <= h.frames[n].begin);
   }
 }
 
