@@ -165,7 +165,6 @@ set(SLUICE_HEADERS
   include/sluice/ngram/detail/slot_states.hpp
   include/sluice/ngram/detail/word_scores.hpp
   include/sluice/ngram/detail/word_trie.hpp
-  include/sluice/ngram/ngram_labels.hpp
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
@@ -298,7 +297,6 @@ set(SLUICE_HEADERS
   include/sluice/search/frames/detail/text_rows.hpp
   include/sluice/search/frames/detail/text_scores.hpp
   include/sluice/search/frames/endpoint.hpp
-  include/sluice/search/frames/label_scorer.hpp
   include/sluice/search/frames/lexicon.hpp
   include/sluice/search/frames/text_model.hpp
   include/sluice/search/frames/text_ngrams.hpp

@@ -157,8 +157,9 @@ struct Labelling {
 
 /// Which alignments exist.
 struct AlignmentLimits {
-  std::int32_t most_symbols = 1000;  ///< labels at one frame
-  std::int32_t most_labels = 1000;   ///< labels in all
+  std::int32_t most_symbols = 1000;         ///< labels at one frame
+  std::int32_t most_labels = 1000;          ///< labels in all
+  std::int32_t most_labels_a_frame = 1000;  ///< so many times the frames up to there
 };
 
 /// Enumerates every alignment; returns the outputs, the most probable first. `extra(labels)` is added to the score of
@@ -189,7 +190,8 @@ std::vector<Labelling> all_labellings(HashedLines const& lines, Utterance const&
         continue;
       }
       if (moved == 0 && symbols >= limits.most_symbols) continue;
-      if (static_cast<std::int32_t>(labels.size()) >= limits.most_labels) continue;
+      auto const count = static_cast<std::int32_t>(labels.size());
+      if (count >= limits.most_labels || count >= limits.most_labels_a_frame * (frame + 1)) continue;
       labels.push_back(tokens.label(token));
       frames.push_back({frame, std::min(frame + std::max(1, moved), utterance.frames)});
       self(self, frame + moved, moved > 0 ? 0 : symbols + 1, log_prob + log_probs);

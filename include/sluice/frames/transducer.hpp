@@ -7,6 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/detail/duration_lines.hpp>
 #include <sluice/frames/detail/numbered.hpp>
@@ -15,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -53,7 +55,11 @@ struct JoinerRow {
 ///    last labels;
 ///  - `join(rows)`: one line for each row, in order: `Scores<T>` or `Hidden<T>` as a model's step returns, [rows, V]. A
 ///    TDT returns `Scores<float>` of logits, [rows, V + durations], the durations' last, as NeMo's does;
-///  - `release(utterances)`, optional: these are no longer needed.
+///  - `release(utterances)`, optional: these are no longer needed;
+///  - `growth(source)`, optional: an utterance's frames come while they are decoded (SourceGrowth: how many have come,
+///    and whether that is all). const. Then `append(source, more...)`, which adds to a source (Decoder::append,
+///    Server::append), is the place for an encoder. Neither search asks for a frame that has not come, nor, in
+///    TransducerOrder::frames, for one before the last frame it asked for: those may be forgotten.
 ///
 /// A line must depend on the utterance, the frame and the labels so far only: hypotheses of equal labels at equal
 /// frames are one.
@@ -82,9 +88,13 @@ template <TransducerNetwork T>
 class Transducer {
   using Joined = std::remove_cvref_t<decltype(std::declval<T&>().join(std::span<JoinerRow const>()))>;
   static constexpr bool composes = std::same_as<Joined, Scores<float>>;
+  static constexpr bool grows = requires(T const& network, typename T::Source const& source) {
+    { network.growth(source) } -> std::same_as<SourceGrowth>;
+  };
 
  public:
   using Source = typename T::Source;
+  using Wrapped = T;  ///< see core/named.hpp
   static constexpr Abilities abilities{.ragged = true};
 
   /// \throws std::invalid_argument  for invalid tokens, or durations where join does not return Scores<float>
@@ -97,7 +107,18 @@ class Transducer {
 
   Vocabulary const& vocabulary() const { return vocabulary_; }
   TransducerTokens const& tokens() const { return tokens_; }
-  std::int32_t source_length(Source const& source) const { return std::as_const(network_).frames(source); }
+  std::int32_t source_length(Source const& source) const {
+    if constexpr (grows) {
+      auto const grown = std::as_const(network_).growth(source);
+      return grown.over ? grown.length : -1;
+    } else {
+      return std::as_const(network_).frames(source);
+    }
+  }
+  SourceGrowth growth(Source const& source) const requires(grows) { return std::as_const(network_).growth(source); }
+  template <class... More>
+    requires requires(T& network, Source& source, More const&... more) { network.append(source, more...); }
+  void append(Source& source, More const&... more) { network_.append(source, more...); }
   T& network() { return network_; }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
@@ -113,7 +134,8 @@ class Transducer {
     }
     for (std::size_t i = 0; i < sources.size(); ++i) {
       states_.share(begin_);
-      put(slot_numbers[i], {started_[i], std::as_const(network_).frames(*sources[i]), begin_, -1});
+      auto const frames = source_length(*sources[i]);
+      put(slot_numbers[i], {started_[i], frames < 0 ? unknown : frames, begin_, -1});
     }
     tell_released();
   }
@@ -147,6 +169,8 @@ class Transducer {
   }
 
  private:
+  static constexpr auto unknown = (std::numeric_limits<std::int32_t>::max)();
+
   /// What a slot holds.
   struct Held {
     std::int32_t utterance = -1, frames = 0, state = -1;

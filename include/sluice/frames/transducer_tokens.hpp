@@ -97,11 +97,11 @@ struct TransducerTokens {
   }
   /// The vocabulary of alignments: the tokens; blank is fed first. No token ends a sentence: its frames do.
   Vocabulary vocabulary() const { return {.size = size(), .bos = blank}; }
-  /// The vocabulary of outputs, for rules: the labels, and one more token that stands for the end of an output. Build
-  /// grammars and catalogues over it.
+  /// The vocabulary of outputs, as rules and language models see it: the labels; blank, which no output has, stands for
+  /// its end, as with CTC (ctc_text_vocabulary). Build grammars and catalogues over it.
   template <class = void>
   Vocabulary outputs() const {
-    Vocabulary made{.size = labels + 1, .bos = blank, .eos = {labels}, .never = {blank}};
+    Vocabulary made{.size = labels, .bos = blank, .eos = {blank}};
     for (auto const& one : big_blanks) made.never.push_back(one.token);
     return made;
   }

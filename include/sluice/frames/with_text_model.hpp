@@ -23,11 +23,12 @@
 namespace sluice::inline v0 {
 
 /// Two models in one, for a search over frames with TextModel: slots that are started are those of the frames; a fork of such a slot
-/// begins a text, with the language model's bos, and is a slot of the language model from then on. One call of each a step, with the
-/// rows of all utterances. Both must return Scores (Projected makes them of hidden vectors), and the language model must be `ragged`.
+/// before any frame begins a text, with the language model's bos, and is a slot of the language model from then on. One call of each a
+/// step, with the rows of all utterances. Both must return Scores (Projected makes them of hidden vectors), and the language model must
+/// be `ragged`. Sources that grow do so here too.
 ///
-/// Lines are log-probabilities over the labels. Those of the language model have been normalised over its own vocabulary; a label that
-/// stands for none of its tokens is impossible, and the blank's place has its eos.
+/// Lines are log-probabilities over the labels, or the tokens of a Transducer's alignments. Those of the language model have been
+/// normalised over its own vocabulary; a label that stands for none of its tokens is impossible, and the blank's place has its eos.
 template <Model F, Model L>
 class WithTextModel {
   static_assert(sluice::abilities<F>().ragged && sluice::abilities<L>().ragged,
@@ -35,23 +36,28 @@ class WithTextModel {
 
  public:
   using Source = typename F::Source;
+  using Wrapped = F;  ///< see core/named.hpp
   static constexpr Abilities abilities{.ragged = true, .blocks = sluice::abilities<F>().blocks};
 
   /// \param frames  lives as long as this; so does `language`
-  /// \param tokens  [labels]: the language model's token for each label; -1: none. The blank's is not looked at
+  /// \param tokens  [labels]: the language model's token for each label; -1: none. Those of blanks are not looked at
   /// \param source  of every text
   /// \throws std::invalid_argument  for tokens of another number, or outside the language model's vocabulary
   template <class = void>
   WithTextModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
       : frames_(frames), language_(language), tokens_(std::move(tokens)), source_(std::move(source)) {
-    Vocabulary const labels = frames_.vocabulary(), texts = language_.vocabulary();
-    require(static_cast<std::int32_t>(tokens_.size()) == labels.size, "WithTextModel: tokens.size()", tokens_.size(),
-            "must be the number of labels, " + std::to_string(labels.size));
-    tokens_[static_cast<std::size_t>(labels.bos)] = -1;
+    Vocabulary const lines = frames_.vocabulary(), texts = language_.vocabulary();
+    auto labels = lines.size;
+    if constexpr (requires { frames_.tokens().labels; }) labels = frames_.tokens().labels;
+    require(static_cast<std::int32_t>(tokens_.size()) == labels, "WithTextModel: tokens.size()", tokens_.size(),
+            "must be the number of labels, " + std::to_string(labels));
+    blank_ = lines.bos, size_ = lines.size;
+    for (Token label = 0; label < labels; ++label)
+      if (is_blank(label)) tokens_[static_cast<std::size_t>(label)] = -1;
     for (auto const token : tokens_)
       require(token < texts.size, "WithTextModel: token", token,
               "is outside the vocabulary of " + std::to_string(texts.size));
-    bos_ = texts.bos, eos_ = texts.eos, blank_ = labels.bos;
+    bos_ = texts.bos, eos_ = texts.eos;
   }
 
   Vocabulary vocabulary() const { return frames_.vocabulary(); }
@@ -59,6 +65,12 @@ class WithTextModel {
     return {.slot_count = (std::min)(sluice::limits(frames_).slot_count, sluice::limits(language_).slot_count)};
   }
   std::int32_t source_length(Source const& source) const { return sluice::source_length(frames_, source); }
+  SourceGrowth growth(Source const& source) const requires GrowingModel<F> {
+    return std::as_const(frames_).growth(source);
+  }
+  template <class... More>
+    requires requires(F& frames, Source& source, More const&... more) { frames.append(source, more...); }
+  void append(Source& source, More const&... more) { frames_.append(source, more...); }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     frames_.start(sources, slot_numbers);
@@ -79,14 +91,14 @@ class WithTextModel {
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {
       lines += row.lines;
-      if (row.from == row.to && held(row.from) == Holds::frames) {
+      if (held(row.from) == Holds::frames && (row.from == row.to || row.length > 0)) {
         frame_rows_.push_back(row);
         continue;
       }
       auto of_text = row;
       if (held(row.from) == Holds::frames) {
-        if (row.tokens.size() != 1 || row.length != 0)
-          require(false, "WithTextModel: length", row.length, "a text begins with one token, before any frame");
+        if (row.tokens.size() != 1)
+          require(false, "WithTextModel: tokens", row.tokens.size(), "a text begins with one, before any frame");
         begun_.push_back(row.to);
         of_text.from = row.to, of_text.tokens = {&bos_, 1};
       } else {
@@ -107,15 +119,21 @@ class WithTextModel {
       language_.start(std::span<typename L::Source const* const>(sources_), std::span<Slot const>(begun_));
     }
     for (auto const& row : text_rows_) put(row.to, Holds::text);
+    for (auto const& row : frame_rows_) put(row.to, Holds::frames);
 
-    auto const size = tokens_.size();
+    auto const size = static_cast<std::size_t>(size_);
     lines_.resize(static_cast<std::size_t>(lines) * size);
     if (!frame_rows_.empty()) fill(rows, true, frames_.step(std::span<Row const>(frame_rows_)));
     if (!text_rows_.empty()) fill(rows, false, language_.step(std::span<Row const>(text_rows_)));
-    return scores(lines_.data(), lines, static_cast<std::ptrdiff_t>(size), Kind::log_probs);
+    return scores(lines_.data(), lines, std::ptrdiff_t{size_}, Kind::log_probs);
   }
 
  private:
+  bool is_blank(Token label) const {
+    if constexpr (requires { frames_.tokens().is_blank(label); }) return frames_.tokens().is_blank(label);
+    else return label == blank_;
+  }
+
   enum class Holds : std::uint8_t { nothing, frames, text };
 
   Holds held(Slot slot) const {
@@ -134,13 +152,12 @@ class WithTextModel {
   /// Writes the lines of the rows of frames, or of texts, to their places.
   template <class Answer>
   void fill(std::span<Row const> rows, bool of_frames, Answer const& answer) {
-    auto const size = tokens_.size();
+    auto const size = static_cast<std::size_t>(size_);
     auto* to = lines_.data();
     std::ptrdiff_t line = 0;
     for (auto const& row : rows)
       for (std::int32_t i = 0; i < row.lines; ++i, to += size) {
-        auto const its = row.from == row.to && held(row.to) == Holds::frames;
-        if (its != of_frames) continue;
+        if ((held(row.to) == Holds::frames) != of_frames) continue;
         auto const from = answer[line++];
         auto const norm = answer.kind == Kind::logits ? log_sum(from) : 0.0;
         auto const value = [&](Token token) {
@@ -150,7 +167,8 @@ class WithTextModel {
           for (std::size_t v = 0; v < size; ++v) to[v] = value(static_cast<Token>(v));
           continue;
         }
-        for (std::size_t v = 0; v < size; ++v)
+        std::fill(to + tokens_.size(), to + size, -std::numeric_limits<float>::infinity());
+        for (std::size_t v = 0; v < tokens_.size(); ++v)
           to[v] = tokens_[v] < 0 ? -std::numeric_limits<float>::infinity() : value(tokens_[v]);
         double end = 0;
         for (auto const eos : eos_) end += std::exp(static_cast<double>(value(eos)));
@@ -172,6 +190,7 @@ class WithTextModel {
   std::vector<Token> tokens_;  // [label]
   typename L::Source source_;
   Token bos_ = 0, blank_ = 0;
+  std::int32_t size_ = 0;  // of a line
   std::vector<Token> eos_;
   std::vector<Holds> held_;  // [slot]
   std::vector<Row> frame_rows_, text_rows_;

@@ -10,10 +10,11 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
-#include <sluice/ngram/ngram_labels.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/text_model.hpp>
+#include <sluice/search/frames/text_ngrams.hpp>
 #include <sluice/search/frames/transducer_beam.hpp>
 #include <sluice/search/frames/transducer_greedy.hpp>
 #include <sluice/search/greedy/greedy.hpp>
@@ -210,25 +211,26 @@ double of_trigrams(std::vector<Token> const& labels, std::vector<char> const& le
 struct Even {
   struct State {
     std::int32_t count = 0;
-    Token last = -1, labels = 0;
+    Token last = -1, end = 0, labels = 0;
   };
   State initial(Sentence const& sentence) const {
     REQUIRE(sentence.vocabulary->eos.size() == 1);
-    return {.labels = sentence.vocabulary->eos.front()};
+    return {.end = sentence.vocabulary->eos.front(), .labels = sentence.vocabulary->size};
   }
-  State next(State state, Token token) const { return {state.count + 1, token, state.labels}; }
+  State next(State state, Token token) const { return {state.count + 1, token, state.end, state.labels}; }
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
-    auto set = std::make_shared<TokenSet>(state.labels + 1);
+    auto set = std::make_shared<TokenSet>(state.labels);
     for (Token label = 0; label < state.labels; ++label)
-      if (label != state.last) set->insert(label);
-    if (state.count % 2 == 0) set->insert(state.labels);
+      if (label != state.last && label != state.end) set->insert(label);
+    if (state.count % 2 == 0) set->insert(state.end);
     return set;
   }
   void require_possible(State const&, Output const&, std::int32_t) const {}
 };
 
-/// Makes label 1 less likely by the number of labels before it; an output ends where label `end` has been written.
+/// Makes label 1, or the end if that is the blank, less likely by the number of labels before it; an output ends where label `end` has
+/// been written.
 struct Tired {
   Token end = 2;
   struct State {};
@@ -252,8 +254,7 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
     INFO("trial " << trial << ", " << utterance.frames << " frames, " << lines.tokens.size() << " tokens");
     auto const one = static_cast<Token>((trial + 1) % 3), other = static_cast<Token>((trial + 2) % 3);
     auto const order = trial % 4 == 0 ? TransducerOrder::alignment : TransducerOrder::frames;
-    auto const bounds =
-        order == TransducerOrder::frames ? limits : AlignmentLimits{.most_labels = 2 * utterance.frames};
+    auto const bounds = order == TransducerOrder::frames ? limits : AlignmentLimits{.most_labels_a_frame = 2};
     auto const all_with = [&](auto const& extra) { return all_labellings(lines, utterance, bounds, extra); };
     auto const prepare = [&](auto search) {
       search.tokens = lines.tokens, search.order = order;
@@ -276,9 +277,9 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
     SECTION("an n-gram, trial " + std::to_string(trial)) {
       auto const words = table();
       std::vector<char> letters{'a', 'b', 'c'};
-      auto search = prepare(TransducerBeam<Rules<>, NGramLabels>{});
-      search.language = NGramLabels(words, {words.word("a"), words.word("b"), words.word("c")});
-      search.language_weight = 0.5, search.label_bonus = 0.25;
+      auto search = prepare(TransducerBeam<NoRule, TokenNGrams>{});
+      search.language_model =
+          TokenNGrams(words, {words.word("a"), words.word("b"), words.word("c")}, {.weight = 0.5, .bonus = 0.25});
       check_all(all_with([&](std::vector<Token> const& labels) {
                   return 0.5 * of_trigrams(labels, letters) + 0.25 * static_cast<double>(labels.size());
                 }),
@@ -294,10 +295,10 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
     }
     SECTION("a rule that edits, trial " + std::to_string(trial)) {
       auto search = prepare(TransducerBeam<Tired>{});
-      if (lines.tokens.blank == 1) search.rule.end = 0;  // edits of the blank are not seen
+      if (lines.tokens.blank == 1) search.rule.end = 0;
       auto const result = run_one(lines, utterance, search);
       check_all(all_with([&](std::vector<Token> const& labels) {
-                  double sum = 0;
+                  double sum = lines.tokens.blank == 1 ? -0.5 * static_cast<double>(labels.size()) : 0;
                   for (std::size_t i = 0; i < labels.size(); ++i) {
                     if (labels[i] == 1) sum -= 0.5 * static_cast<double>(i);
                     if (labels[i] == search.rule.end && i + 1 < labels.size()) return -infinite;
@@ -392,7 +393,8 @@ std::vector<std::pair<double, std::vector<Token>>> naive_beam(HashedLines const&
   using Beam = std::map<std::vector<Token>, double>;
   auto const add = [](Beam& beam, std::vector<Token> const& labels, double log_prob) {
     auto const [at, fresh] = beam.emplace(labels, log_prob);
-    if (!fresh) at->second = std::log(std::exp(at->second) + std::exp(log_prob));
+    auto const most = std::max(at->second, log_prob), least = std::min(at->second, log_prob);
+    if (!fresh) at->second = most + std::log1p(std::exp(least - most));
   };
   auto const sorted = [](Beam const& beam) {
     std::vector<std::pair<double, std::vector<Token>>> all;
@@ -464,6 +466,22 @@ TEST_CASE("a narrow beam keeps what a naive one keeps") {
   }
 }
 
+TEST_CASE("long utterances, in which outputs that are not needed are dropped, keep what a naive beam keeps") {
+  HashedLines const lines{.tokens = {.labels = 4}, .scale = 4, .context = 2, .blank_logit = 1};
+  TransducerBeam<> search{.tokens = lines.tokens, .width = 3, .n_best = 3, .candidates = 3, .most_symbols = 2};
+  Utterance const utterance{3, 3000};
+  auto const expected = naive_beam(lines, utterance, search);
+  auto const result = run_one(lines, utterance, search);
+  REQUIRE(result.hypotheses.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    auto const& h = result.hypotheses[i];
+    CHECK(h.tokens == expected[i].second);
+    CHECK_THAT(h.log_prob, WithinAbs(expected[i].first, 1e-2));
+    CHECK(h.tokens.size() > 500);
+    for (std::size_t n = 1; n < h.frames.size(); ++n) REQUIRE(h.frames[n - 1].begin <= h.frames[n].begin);
+  }
+}
+
 TEST_CASE("what is settled of a transducer's output grows, and is what the results begin with") {
   HashedLines lines{.tokens = {.labels = 5}, .scale = 8, .blank_logit = 2};
   Model_ model{HashedNetwork(lines)};
@@ -520,7 +538,7 @@ TEST_CASE("ends of transducers that are none") {
   };
   SECTION("a model that never says blank") {
     lines.no_blank = true;
-    failed(TransducerBeam<>{.tokens = lines.tokens, .most_symbols = 4}, "frame 0 of 3");
+    failed(TransducerBeam<>{.tokens = lines.tokens, .most_symbols = 4}, "frame 0:");
     failed(TransducerBeam<>{.tokens = lines.tokens, .order = TransducerOrder::alignment}, "blank");
     failed(TransducerGreedy<>{.tokens = lines.tokens, .most_symbols = 4}, "most_symbols = 4");
   }
@@ -576,8 +594,9 @@ TEST_CASE("what the tokens of transducers mean") {
   CHECK(multi.frames(0) == 1);
   CHECK(multi.most_frames() == 3);
   CHECK(multi.blanks() == std::vector<Token>{0, 4});
-  CHECK(multi.outputs().never == std::vector<Token>{0, 4});
-  CHECK(multi.outputs().eos == std::vector<Token>{5});
+  CHECK(multi.outputs().never == std::vector<Token>{4});
+  CHECK(multi.outputs().size == 5);
+  CHECK(multi.outputs().eos == std::vector<Token>{0});
   TransducerTokens const moving{.labels = 2, .label_frames = 1};
   CHECK(moving.frames(1) == 1);
 }
@@ -608,26 +627,15 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerBeam<>{.tokens = tokens, .most_labels = -1}, "most_labels = -1");
   refused(TransducerBeam<>{.tokens = tokens, .threshold = 0}, "threshold");
   refused(TransducerBeam<>{.tokens = tokens, .within = -1}, "within");
-  refused(TransducerBeam<>{.tokens = tokens, .language_weight = infinite}, "language_weight");
+  refused(TransducerBeam<>{.tokens = tokens, .endpoint = {.silence = -1}}, "endpoint.silence = -1");
+  refused(TransducerBeam<>{.tokens = tokens, .order = TransducerOrder::alignment, .endpoint = {.longest = 9}},
+          "TransducerOrder::frames");
+  refused(TransducerGreedy<>{.tokens = tokens, .endpoint = {.longest = -1}}, "endpoint.longest = -1");
+  refused(TransducerBeam<NoRule, TextModel>{.tokens = tokens, .language_model = {{.weight = -1}}}, "weight = -1");
+  refused(TransducerGreedy<NoRule, TextModel>{.tokens = tokens, .language_model = {{.weight = -1}}}, "weight = -1");
   refused(TransducerBeam<>{}, "tokens.labels = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .most_symbols = 0}, "most_symbols = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .candidates = 0}, "candidates = 0");
-
-  auto const message = [](auto const& call) -> std::string {
-    try {
-      call();
-    } catch (std::invalid_argument const& error) {
-      return error.what();
-    }
-    return "not refused";
-  };
-  CHECK(message([] { NGramLabels(table(), {0, 99}); }).find("word = 99") != std::string::npos);
-  CHECK(message([] { NGramLabels(table(), {0}, infinite); }).find("unknown") != std::string::npos);
-  CHECK(message([] {
-          NGramLabels const few(table(), {0});
-          auto state = few.start();
-          (void)few.advance(state, 1);
-        }).find("label = 1") != std::string::npos);
 
   HashedLines const lines{.tokens = tokens};
   Model_ model{HashedNetwork(lines)};
@@ -639,4 +647,6 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   CHECK(request({.prompt = {0, 1}}, {.tokens = tokens}).find("prompt") != std::string::npos);
   CHECK(request({.prefix = {1}}, {.tokens = tokens}).find("prefix") != std::string::npos);
   CHECK(request({}, {.tokens = {.labels = 4}}).find("tokens.size() = 4") != std::string::npos);
+  TransducerBeam<NoRule, TokenNGrams> const few{.tokens = tokens, .language_model = TokenNGrams(table(), {0})};
+  CHECK(run_one(lines, {1, 2}, few).message.find("words.size() = 1") != std::string::npos);
 }

@@ -21,7 +21,7 @@ namespace sluice::inline v0 {
 /// A language model inside a search over frames: adds to the score of a prefix when a token follows. `State` is a small value that
 /// follows the prefix.
 ///
-///  - `initial(sentence)`: the state of the empty text. The sentence's vocabulary has the blank as its eos. Throws
+///  - `initial(sentence)`: the state of the empty text. The sentence's vocabulary is that of texts: labels, with the blank as eos. Throws
 ///    std::invalid_argument for a vocabulary that does not suit;
 ///  - `next(state, token)`: the state after `token`;
 ///  - `score(state, token)`: what is added when `token` follows; -infinity forbids. Asked at most once for each prefix and token;

@@ -6,13 +6,16 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/frames/transducer_tokens.hpp>
 #include <sluice/search/common/length.hpp>
 #include <sluice/search/frames/detail/alignment_beam.hpp>
 #include <sluice/search/frames/detail/label_rules.hpp>
 #include <sluice/search/frames/detail/label_tree.hpp>
-#include <sluice/search/frames/label_scorer.hpp>
+#include <sluice/search/frames/detail/text_scores.hpp>
+#include <sluice/search/frames/endpoint.hpp>
+#include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,18 +40,22 @@ enum class TransducerOrder : std::uint8_t {
 /// equal frames are one, and its probability is the sum of theirs. So `log_prob` is the logarithm of the sum over all
 /// alignments that were kept; if `width` and `candidates` exclude nothing, that is the probability of the output.
 ///
-/// An output ends when its alignment has passed the last frame. Blanks are no part of it, and invisible to rule and
-/// language model: `rule` is any Rule over TransducerTokens::outputs(), whose eos stands for the end. Do not wrap the
-/// search in Ruled, which would see alignments.
+/// An output ends when its alignment has passed the last frame, or at an Endpoint. Blanks are no part of it, and
+/// invisible to rule and language model: both see outputs, of the vocabulary TransducerTokens::outputs(), where the
+/// blank stands for the end. Do not wrap the search in Ruled, which would see alignments.
+///
+/// Frames may come while they are decoded (Decoder::append). The result is that of the whole at once, bit for bit: a
+/// frame is read once so many frames have come after it as a token moves on at most (TransducerTokens::most_frames():
+/// 1 for an RNN-T), or nothing more will come. Memory grows with the outputs, not with the frames.
 ///
 /// Hypothesis::log_probs and `frames` are of the output's likeliest alignment: the log-probability of each label where
 /// it was written (so they do not add up to log_prob, which has blanks and other alignments too), and the frames that
-/// it lasts, at least one. log_prob and score hold what rule and language model add. A request can have no prompt and
-/// no prefix; Request::confidence tells nothing of use. A step has up to `width` rows of one token, and costs
-/// O(width * candidates * log).
+/// it lasts, at least one. log_prob and score hold what rule and language model add. Result::frames says how many
+/// frames it is of. A request can have no prompt and no prefix; Request::confidence tells nothing of use. A step has up
+/// to `width` rows of one token, and costs O(width * candidates * log).
 /// \tparam R  a Rule, for example Bias or Structure
-/// \tparam L  a LabelScorer, for example NGramLabels
-template <Rule R = Rules<>, LabelScorer L = NoLabelScorer>
+/// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
+template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerBeam {
   TransducerTokens tokens{};  ///< of the model: model.tokens()
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1
@@ -55,7 +63,7 @@ struct TransducerBeam {
   /// Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`.
   std::int32_t candidates = 0;
   /// Labels at one frame, at most; then only what moves on may follow. TransducerOrder::alignment: so many times the
-  /// frames in all. >= 1
+  /// frames up to there in all. >= 1
   std::int32_t most_symbols = 10;
   std::int32_t most_labels = 0;  ///< labels of an output, at most; 0: no other bound
   /// Hypotheses so much less probable (natural logarithm) than the best they are compared with are dropped; > 0.
@@ -63,10 +71,9 @@ struct TransducerBeam {
   /// Labels so much less probable than the line's best token are not considered (modified AES: gamma); > 0.
   double within = std::numeric_limits<double>::infinity();
   TransducerOrder order = TransducerOrder::frames;
+  Endpoint endpoint{};  ///< where an utterance ends, although frames go on; not with TransducerOrder::alignment
   R rule{};
-  L language{};
-  double language_weight = 0.3;                              ///< of the language model's log-probabilities
-  double label_bonus = 0;                                    ///< added for each label
+  L language_model{};
   LengthPenalty penalty{.kind = LengthPenalty::Kind::none};  ///< for the score: labels count
 
   /// The modified adaptive expansion search of Kim et al. (2020), as NeMo has it: `steps` labels a frame at most,
@@ -82,15 +89,20 @@ struct TransducerBeam {
   static constexpr Abilities needs{.ragged = true};
 
   struct State {
-    detail::LabelTree<detail::LabelData<R, L>> outputs;
+    detail::LabelTree<detail::LabelData<R>> outputs;
     detail::AlignmentBeam beam;
     detail::LabelRules<R> rules;
+    detail::TextScores<NoRule, L> texts;
+    std::vector<std::int32_t> texted;      // nodes with a text
+    std::int64_t now = 0;                  // counts what asked for texts
     std::vector<Token> labels;             // scratch
     std::vector<detail::Aligned> staying;  // candidates for the same clock
-    std::vector<std::int32_t> nodes;
-    std::int32_t frames = 0, most_labels = 0;
+    std::vector<std::int32_t> nodes;       // scratch
+    SourceGrowth whole;                    // of a source that does not grow
+    SourceGrowth const* growth = nullptr;  // of one that does
+    std::int32_t taken = 0;                // frames that are over
+    std::int32_t stuck = 0;                // the last frame at which hypotheses were
     bool ended = false;
-    std::int32_t stuck = -1;  // the last frame at which hypotheses were
   };
 
   void check() const {
@@ -102,105 +114,107 @@ struct TransducerBeam {
     require(most_labels >= 0, "most_labels", most_labels, "must be 0 (no bound) or more");
     require(threshold > 0, "threshold", threshold, "must be more than 0");
     require(within > 0, "within", within, "must be more than 0");
-    require(std::isfinite(language_weight), "language_weight", language_weight, "must be a number");
-    require(std::isfinite(label_bonus), "label_bonus", label_bonus, "must be a number");
+    endpoint.check();
+    require(!endpoint.on() || order == TransducerOrder::frames, "endpoint", "on",
+            "needs TransducerOrder::frames: in the order of alignments there is no moment at which a frame is over");
     penalty.check(), detail::check_rule(rule);
+    if constexpr (requires { language_model.check(); }) language_model.check();
   }
-  std::int32_t slot_count() const { return width * (span() + (order == TransducerOrder::frames ? 1 : 0)); }
+  std::int32_t slot_count() const { return frame_slots() + (in_rows ? width * (span() + 4) : 0); }
 
   void begin(State& s, Sentence const& sentence) const {
     detail::require_frames(sentence, tokens);
-    s.frames = sentence.source_length, s.ended = false, s.stuck = -1;
-    s.most_labels = most_labels > 0 ? most_labels : (std::numeric_limits<std::int32_t>::max)();
-    if (order == TransducerOrder::alignment)
-      s.most_labels = static_cast<std::int32_t>(
-          (std::min)(std::int64_t{s.most_labels}, std::int64_t{most_symbols} * std::int64_t{s.frames}));
-    s.outputs.clear({s.rules.begin(rule, tokens, sentence), language.start()});
-    s.beam.begin(width, threshold, span(), slot_count());
-    detail::Aligned first{.node = Tree::root, .token = sentence.last};
-    s.beam.hold(0, sentence.held);
-    if (s.frames == 0) {
-      end(s, first);
-    } else {
-      s.beam.wait(0, first);
-      s.beam.next();
+    s.whole = {sentence.source_length, true}, s.growth = sentence.growth;
+    s.taken = s.stuck = 0, s.ended = false;
+    s.outputs.clear({.rule = s.rules.begin(rule, tokens, sentence)});
+    if constexpr (modelled) {
+      auto text = sentence;
+      text.vocabulary = &s.rules.vocabulary();
+      s.outputs.data(Tree::root).text = s.texts.begin({}, language_model, text, slot_count(), frame_slots());
+      s.texted.assign(1, Tree::root);
     }
+    s.beam.begin(width, threshold, span(), frame_slots());
+    s.beam.hold(0, sentence.held);
+    s.beam.wait(0, {.node = Tree::root, .token = sentence.last});
+    s.beam.next(), ready(s);
   }
 
   void plan(State& s, Plan& plan) const {
-    if (s.frames == 0) return;
-    s.beam.place();
-    auto& active = s.beam.active();
-    s.rules.begin_lines(active.size());
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      auto& one = active[i];
-      enter(s, one);
-      if constexpr (!detail::LabelRules<R>::none) s.outputs.write(one.node, s.labels);
-      auto const& data = s.outputs.data(one.node);
-      auto const full = s.outputs.length(one.node) >= s.most_labels || s.rules.stop(rule, data.rule, s.labels) >= 0;
-      auto const capped = order == TransducerOrder::frames && one.symbols >= most_symbols;
-      s.beam.plan_row(plan, one);
-      s.rules.ask(plan, rule, data.rule, s.labels,
-                  {.best = full             ? 0
-                           : candidates > 0 ? candidates
-                                            : width,
-                   .moving = capped,
-                   .base = one.total,
-                   .rank = static_cast<std::int32_t>(i)});
+    if (limit(s) > 0) {
+      auto const& active = s.beam.active();
+      s.rules.begin_lines(active.size());
+      for (std::size_t i = 0; i < active.size(); ++i) {
+        auto const& one = active[i];
+        if constexpr (!detail::LabelRules<R>::none) s.outputs.spell(one.node, s.labels);
+        s.beam.plan_row(plan, one);
+        s.rules.ask(plan, rule, s.outputs.data(one.node).rule, s.labels,
+                    {.best = full(s, one) ? 0 : listed(),
+                     .moving = order == TransducerOrder::frames && one.symbols >= most_symbols,
+                     .base = one.total,
+                     .rank = static_cast<std::int32_t>(i)});
+      }
     }
+    if constexpr (in_rows) s.texts.rows().plan(plan);
   }
 
   bool advance(State& s, Expansion const& answer) const {
-    if (s.frames == 0) return s.ended = true;
-    s.beam.fed(), s.staying.clear();
-    auto const& active = s.beam.active();
-    s.stuck = active.front().frame;
-    for (std::size_t i = 0; i < active.size(); ++i) expand(s, active[i], answer[i], s.rules.all(i));
-    s.beam.prune();
-    if (!s.staying.empty()) {
-      auto const bar = s.beam.bar();
-      for (auto const& one : s.staying)
-        if (one.total > bar) s.beam.wait(s.beam.clock(), one);
-      s.beam.prune();
+    auto const lines = limit(s) > 0 ? s.beam.active().size() : 0;
+    if constexpr (in_rows) {
+      s.texts.take_lines(language_model.weights, answer.window(lines, answer.size() - lines));
+      end_known(s);
     }
-    return s.ended = !s.beam.next();
+    if (lines > 0) expand(s, answer);
+    else if (!s.beam.active().empty()) end(s, s.beam.active().front());
+    s.beam.prune(), s.beam.next();
+    if (lines > 0) count_frames(s);
+    ready(s);
+    return s.ended = s.beam.active().empty() && s.beam.ending().empty();
   }
 
+  /// Whether the frames that have come do not suffice to go on.
+  bool waits(State const& s) const {
+    if (limit(s) != unlimited) return false;
+    std::int32_t last = 0;
+    for (auto const& one : s.beam.active()) last = (std::max)(last, one.frame);
+    return !s.beam.active().empty() && s.growth->length - last <= tokens.most_frames();
+  }
   Progress progress(State const& s) const {
-    auto const rows = static_cast<std::int32_t>(s.beam.active().size());
-    return {s.beam.longest(), (std::max)(rows, 1), rows};
+    auto const width_now = (std::max)(static_cast<std::int32_t>(s.beam.active().size()), 1);
+    auto rows = static_cast<std::int32_t>(s.beam.active().size());
+    if constexpr (in_rows) rows += s.texts.rows().size();
+    return {s.beam.longest(), width_now, rows};
   }
   /// The longest common beginning of all hypotheses.
   void settled(State& s, std::vector<Token>& labels) const {
     s.nodes.clear();
     auto const take = [&](detail::Aligned const& one) { s.nodes.push_back(one.node >= 0 ? one.node : one.parent); };
-    s.beam.for_each_waiting(take);
-    for (auto const& one : s.beam.active()) take(one);
+    s.beam.for_each_open(take);
     for (auto const& one : s.beam.over()) take(one);
-    s.outputs.write(s.outputs.common(s.nodes), labels);
+    s.outputs.spell(s.outputs.common(s.nodes), labels);
   }
 
   void finish(State& s, Result& result) const {
     result.hypotheses.clear();
+    result.frames = s.taken;
     auto all = s.beam.over();
     if (!s.ended) {
-      all.insert(all.end(), s.beam.active().begin(), s.beam.active().end());
-      s.beam.for_each_waiting([&](detail::Aligned const& one) { all.push_back(one); });
+      s.beam.for_each_open([&](detail::Aligned const& one) { all.push_back(one); });
     } else if (all.empty()) {
-      result.fail(Failure::no_token_left,
-                  "no alignment leaves frame " + std::to_string(s.stuck) + " of " + std::to_string(s.frames) +
-                      ": every blank was impossible (most_symbols = " + std::to_string(most_symbols) +
-                      "), or the rule allows no end");
+      result.fail(Failure::no_token_left, "no alignment leaves frame " + std::to_string(s.stuck) +
+                                              ": every blank was impossible (most_symbols = " +
+                                              std::to_string(most_symbols) + "), or the rule allows no end");
       return;
     }
     std::vector<Hypothesis> found;
     for (auto& one : all) {
       auto const node = enter(s, one);
       auto& h = found.emplace_back();
-      s.outputs.write(node, h.tokens);
+      s.outputs.spell(node, h.tokens);
       s.beam.write(one, h.tokens.size(), h);
-      h.log_prob = one.total, h.finished = one.frame >= s.frames;
-      h.score = penalty.score(h.log_prob, s.outputs.length(node));
+      if (s.ended)
+        for (auto& range : h.frames) range.end = (std::min)(range.end, s.taken);
+      h.log_prob = one.total, h.finished = one.over;
+      h.score = penalty.score(h.log_prob, s.outputs.depth(node));
       h.stop = s.rules.stop(rule, s.outputs.data(node).rule, h.tokens);
     }
     auto const better = [](auto const& a, auto const& b) {
@@ -218,7 +232,10 @@ struct TransducerBeam {
   }
 
  private:
-  using Tree = detail::LabelTree<detail::LabelData<R, L>>;
+  using Tree = detail::LabelTree<detail::LabelData<R>>;
+  static constexpr bool modelled = detail::TextScores<NoRule, L>::modelled;
+  static constexpr bool in_rows = detail::TextScores<NoRule, L>::in_rows;
+  static constexpr auto unlimited = (std::numeric_limits<std::int32_t>::max)();
 
   /// How far ahead of the clock a token may take a hypothesis.
   std::int32_t span() const {
@@ -226,31 +243,157 @@ struct TransducerBeam {
     if (!tokens.durations.empty()) return tokens.most_frames() + 1;
     return (std::max)(tokens.most_frames(), tokens.label_frames + 1);
   }
+  std::int32_t frame_slots() const { return width * (span() + (order == TransducerOrder::frames ? 1 : 0)); }
+  std::int32_t listed() const { return candidates > 0 ? candidates : width; }
 
-  detail::LabelData<R, L> after(State const& s, std::int32_t node, Token label) const {
-    auto data = s.outputs.data(node);
-    data.rule = rule.next(std::as_const(data.rule), label);
-    language.advance(data.language, label);
-    return data;
+  static SourceGrowth const& grown(State const& s) { return s.growth != nullptr ? *s.growth : s.whole; }
+  /// The number of frames, if it is known.
+  static std::int32_t limit(State const& s) { return grown(s).over ? grown(s).length : unlimited; }
+
+  /// Whether a hypothesis has all the labels it may have.
+  bool full(State const& s, detail::Aligned const& one) const {
+    auto const labels = s.outputs.depth(one.node);
+    auto const in_order = order == TransducerOrder::frames || labels < std::int64_t{most_symbols} * (one.frame + 1);
+    return !in_order || (most_labels > 0 && labels >= most_labels) ||
+           s.rules.stop(rule, s.outputs.data(one.node).rule, s.labels) >= 0;
   }
+
   /// Gives a hypothesis its node.
   std::int32_t enter(State& s, detail::Aligned& one) const {
     if (one.node < 0) one.node = s.outputs.find(one.parent, one.label);
-    if (one.node < 0) one.node = s.outputs.add(one.parent, one.label, after(s, one.parent, one.label));
+    if (one.node < 0) {
+      auto const& state = s.outputs.data(one.parent).rule;
+      one.node = s.outputs.add(one.parent, one.label, {.rule = rule.next(state, one.label)});
+    }
     s.beam.settle(one);
     return one.node;
   }
-
-  /// Adds a hypothesis that has passed the last frame.
-  void end(State& s, detail::Aligned one) const {
-    enter(s, one);
-    auto const& data = s.outputs.data(one.node);
-    auto const added = s.rules.end(rule, data.rule, s.outputs.length(one.node) == 0) +
-                       language_weight * static_cast<double>(language.end(data.language));
-    one.total += added, one.best += added;
-    if (one.total > -std::numeric_limits<double>::infinity()) s.beam.over().push_back(one);
+  /// Gives a node its text.
+  std::int32_t text_of(State& s, std::int32_t node) const {
+    auto const text = s.outputs.data(node).text;
+    if (text >= 0) return text;
+    auto const from = s.outputs.data(s.outputs.parent(node)).text;
+    auto const made = s.texts.make({}, language_model, from, s.outputs.label(node), s.outputs, node);
+    s.outputs.data(node).text = made, s.texted.push_back(node);
+    return made;
+  }
+  /// Drops the texts that no hypothesis needs. One without a text needs that of its parent.
+  void drop_texts(State& s) const {
+    ++s.now;
+    s.beam.for_each_open([&](detail::Aligned const& one) {
+      auto const own = one.node >= 0 && s.outputs.data(one.node).text >= 0;
+      s.outputs.data(own ? one.node : one.parent).needed = s.now;
+    });
+    std::erase_if(s.texted, [&](std::int32_t node) {
+      auto& data = s.outputs.data(node);
+      if (data.needed == s.now) return false;
+      s.texts.drop(data.text), data.text = -1;
+      return true;
+    });
+    if constexpr (in_rows) s.texts.rows().free();
+  }
+  /// Prepares the next plan.
+  void ready(State& s) const {
+    if constexpr (modelled) {
+      drop_texts(s);
+      for (auto& one : s.beam.ending()) text_of(s, one.node);
+    }
+    s.beam.place();
+    for (auto& one : s.beam.active()) {
+      enter(s, one);
+      if constexpr (modelled) text_of(s, one.node);
+    }
+    s.beam.tidy();
+    if (s.outputs.full()) tidy(s);
+  }
+  /// Drops outputs that no hypothesis needs.
+  void tidy(State& s) const {
+    s.nodes.clear();
+    auto const keep = [&](detail::Aligned const& one) { s.nodes.push_back(one.node >= 0 ? one.node : one.parent); };
+    s.beam.for_each_open(keep);
+    for (auto const& one : s.beam.over()) keep(one);
+    auto const open = s.nodes.size();
+    s.nodes.insert(s.nodes.end(), s.texted.begin(), s.texted.end());
+    s.outputs.collect(s.nodes);
+    std::copy(s.nodes.begin() + static_cast<std::ptrdiff_t>(open), s.nodes.end(), s.texted.begin());
+    std::size_t i = 0;
+    auto const put = [&](detail::Aligned& one) {
+      auto const node = s.nodes[i++];
+      if (one.node >= 0) one.node = node, one.parent = s.outputs.parent(node);
+      else one.parent = node;
+    };
+    s.beam.for_each_open(put);
+    for (auto& one : s.beam.over()) put(one);
   }
 
+  /// Ends a hypothesis that has passed the last frame.
+  void end(State& s, detail::Aligned one) const {
+    enter(s, one), one.over = true;
+    if constexpr (!detail::LabelRules<R>::none) s.outputs.spell(one.node, s.labels);
+    auto const added = s.rules.end(rule, s.outputs.data(one.node).rule, s.labels);
+    one.total += added, one.best += added;
+    if (!(one.total > -std::numeric_limits<double>::infinity())) return;
+    if constexpr (in_rows) {
+      auto const text = s.outputs.data(one.node).text;
+      if (text < 0 || !s.texts.known(text)) return s.beam.ending().push_back(one);
+    }
+    end_text(s, one);
+  }
+  /// Adds what the language model says of the end.
+  void end_text(State& s, detail::Aligned one) const {
+    if constexpr (modelled) {
+      auto const added = static_cast<double>(s.texts.end(language_model, text_of(s, one.node), tokens.blank));
+      one.total += added, one.best += added;
+    }
+    if (one.total > -std::numeric_limits<double>::infinity()) s.beam.over().push_back(one);
+  }
+  /// The same for those whose lines have come.
+  void end_known(State& s) const {
+    for (auto const& one : s.beam.ending()) end_text(s, one);
+    s.beam.ending().clear();
+  }
+  /// Counts the frames that are over, and ends all hypotheses if one of them is an endpoint.
+  void count_frames(State& s) const {
+    auto const goes_on = !s.beam.active().empty();
+    auto const before = s.taken;
+    if (!goes_on && s.beam.over().empty() && s.beam.ending().empty()) s.taken = s.stuck;
+    else if (!goes_on) s.taken = limit(s);
+    else s.taken = order == TransducerOrder::frames ? s.beam.clock() : s.stuck;
+    if (!endpoint.on()) return;
+    auto const reached = reached_endpoint(s, before);
+    if (reached < 0) return;
+    s.taken = reached;
+    for (auto const& one : s.beam.active()) end(s, one);
+    s.beam.active().clear();
+    s.beam.empty_waiting([&](detail::Aligned const& one) { end(s, one); });
+    s.beam.prune();
+  }
+  /// The first frame after `before` that is an endpoint, if it is over, and the sound does not end with it; -1: none.
+  std::int32_t reached_endpoint(State& s, std::int32_t before) const {
+    detail::Aligned const* best = nullptr;
+    auto const look = [&](detail::Aligned const& one) {
+      if (best == nullptr || one.total > best->total) best = &one;
+    };
+    s.beam.for_each_open(look);
+    for (auto const& one : s.beam.over()) look(one);
+    if (best == nullptr) return -1;
+    auto const last = s.beam.last_end(*best);
+    for (auto frame = before + 1; frame <= s.taken && frame < limit(s); ++frame)
+      if (endpoint.reached(frame, last)) return frame;
+    return -1;
+  }
+
+  void expand(State& s, Expansion const& answer) const {
+    s.beam.fed(), s.staying.clear();
+    auto const& active = s.beam.active();
+    s.stuck = active.front().frame;
+    for (std::size_t i = 0; i < active.size(); ++i) expand(s, active[i], answer[i], s.rules.all(i));
+    s.beam.prune();
+    if (s.staying.empty()) return;
+    auto const bar = s.beam.bar();
+    for (auto const& one : s.staying)
+      if (one.total > bar) s.beam.wait(s.beam.clock(), one);
+  }
   void expand(State& s, detail::Aligned const& one, Line const& line, float all) const {
     auto top = -std::numeric_limits<float>::infinity();
     auto const blanks = s.rules.blanks();
@@ -263,7 +406,7 @@ struct TransducerBeam {
     }
     for (auto const& one_of : line.best)
       if (!tokens.is_blank(tokens.label(one_of.token))) top = (std::max)(top, one_of.log_prob + all);
-    auto left = candidates > 0 ? candidates : width;  // without blanks, the list has more
+    auto left = listed();  // without blanks, the list has more
     for (auto const& candidate : line.best) {
       auto const label = tokens.label(candidate.token);
       auto const log_prob = candidate.log_prob + all;
@@ -271,10 +414,11 @@ struct TransducerBeam {
         continue;
       auto child = one;
       child.parent = one.node, child.label = label, child.node = s.outputs.find(one.node, label), child.writes = true;
-      auto const frames = (std::max)(1, tokens.frames(candidate.token));
-      child.last = {.log_prob = log_prob, .frames = {one.frame, (std::min)(one.frame + frames, s.frames)}};
-      auto language_state = s.outputs.data(one.node).language;
-      auto const added = language_weight * static_cast<double>(language.advance(language_state, label)) + label_bonus;
+      auto const end = one.frame + (std::max)(1, tokens.frames(candidate.token));
+      child.last = {.frames = {one.frame, (std::min)(end, limit(s))}, .peak = log_prob};
+      auto added = 0.0;
+      if constexpr (modelled)
+        added = static_cast<double>(s.texts.add(language_model, s.outputs.data(one.node).text, label));
       move(s, child, candidate.token, static_cast<double>(log_prob) + added);
     }
   }
@@ -285,12 +429,12 @@ struct TransducerBeam {
     auto const frames = tokens.frames(token);
     child.token = token, child.frame += frames;
     child.symbols = frames > 0 ? 0 : child.symbols + 1;
-    if (child.frame >= s.frames) return end(s, child);
+    if (child.frame >= limit(s)) return end(s, child);
     if (order == TransducerOrder::frames) {
       if (frames == 0) s.staying.push_back(child);
       else s.beam.wait(child.frame, child);
     } else {
-      s.beam.wait(child.frame + s.outputs.length(child.parent < 0 ? 0 : child.parent) + (child.parent < 0 ? 0 : 1),
+      s.beam.wait(child.frame + s.outputs.depth(child.parent < 0 ? 0 : child.parent) + (child.parent < 0 ? 0 : 1),
                   child);
     }
   }

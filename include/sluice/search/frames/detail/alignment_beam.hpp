@@ -8,6 +8,7 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/search/frames/detail/alignments.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,19 +28,13 @@ inline double log_add(double a, double b) {
   return least == -std::numeric_limits<double>::infinity() ? most : most + std::log1p(std::exp(least - most));
 }
 
-/// The labels of alignments with their frames, as a tree.
-struct AlignmentTrace {
-  std::int32_t before = -1;
-  float log_prob = 0;
-  FrameRange frames{};
-};
-
 /// Some alignments that have written the same output and are at the same frame.
 struct Aligned {
   std::int32_t parent = -1;  // the output: that of this node, and
   Token label = -1;          // this label; both -1: nothing
   std::int32_t node = -1;    // its node, if it has one
   bool writes = false;       // whether `token`, which is still to be fed, wrote the label
+  bool over = false;         // past the last frame
   Slot slot = 0;             // what is to be continued,
   Slot to = 0;               // in this one
   Token token = 0;           // with this
@@ -48,7 +43,7 @@ struct Aligned {
   double total = 0;          // the logarithm of the alignments' probabilities together
   double best = 0;           // and of the likeliest one's, to which belong slot and token, and
   std::int32_t trace = -1;   // its labels; without the last one if `writes`,
-  AlignmentTrace last{};     // which is this
+  AlignedToken last{};       // which is this
 };
 
 /// Hypotheses wait in buckets, by a clock that only goes on. In a bucket, hypotheses of the same output are one.
@@ -61,7 +56,7 @@ class AlignmentBeam {
     buckets_.resize(static_cast<std::size_t>(span) + 1);
     for (auto& bucket : buckets_) bucket.clear();
     held_.assign(static_cast<std::size_t>(slot_count), 0), uses_.assign(static_cast<std::size_t>(slot_count), 0);
-    over_.clear(), active_.clear(), traces_.clear();
+    over_.clear(), ending_.clear(), active_.clear(), traces_.clear();
   }
 
   std::int32_t clock() const { return clock_; }
@@ -71,17 +66,36 @@ class AlignmentBeam {
   /// Those that have passed the last frame.
   std::vector<Aligned>& over() { return over_; }
   std::vector<Aligned> const& over() const { return over_; }
+  /// Those that have, and what their end adds is not known yet.
+  std::vector<Aligned>& ending() { return ending_; }
+  std::vector<Aligned> const& ending() const { return ending_; }
   template <class F>
   void for_each_waiting(F&& f) const {
     for (auto const& bucket : buckets_)
       for (auto const& one : bucket) f(one);
+  }
+  /// Calls f(one) for all that may go on, or whose end is not known yet.
+  template <class F>
+  void for_each_open(F&& f) {
+    for (auto& bucket : buckets_)
+      for (auto& one : bucket) f(one);
+    for (auto& one : active_) f(one);
+    for (auto& one : ending_) f(one);
+  }
+  /// Lets all that wait leave the beam.
+  template <class F>
+  void empty_waiting(F&& f) {
+    for (auto& bucket : buckets_) {
+      moved_.clear(), moved_.swap(bucket);
+      for (auto const& one : moved_) f(one);
+    }
   }
 
   void wait(std::int32_t clock, Aligned const& one) { bucket(clock).push_back(one); }
   /// Merges and prunes all that wait. What cannot be among the `width` best that are over need not go on.
   template <class = void>
   void prune() {
-    prune(over_);
+    prune(over_), prune(ending_);
     auto least = -std::numeric_limits<double>::infinity();
     if (!over_.empty()) least = over_.front().total - threshold_;
     if (over_.size() == width_) least = (std::max)(least, over_.back().total);
@@ -96,6 +110,7 @@ class AlignmentBeam {
     totals_.clear();
     for_each_waiting([&](Aligned const& one) { totals_.push_back(one.total); });
     for (auto const& one : over_) totals_.push_back(one.total);
+    for (auto const& one : ending_) totals_.push_back(one.total);
     if (totals_.empty()) return -std::numeric_limits<double>::infinity();
     auto const best = *std::max_element(totals_.begin(), totals_.end());
     if (totals_.size() < width_) return best - threshold_;
@@ -163,19 +178,37 @@ class AlignmentBeam {
   std::int32_t settle(Aligned& one) {
     if (!one.writes) return one.trace;
     one.last.before = one.trace, one.writes = false;
-    traces_.push_back(one.last);
-    return one.trace = static_cast<std::int32_t>(traces_.size()) - 1;
+    return one.trace = traces_.add(one.last);
   }
   template <class = void>
   void write(Aligned const& one, std::size_t labels, Hypothesis& out) const {
     out.log_probs.resize(labels), out.frames.resize(labels);
     auto n = labels;
-    auto const put = [&](AlignmentTrace const& trace) {
-      --n, out.log_probs[n] = trace.log_prob, out.frames[n] = trace.frames;
+    auto const put = [&](AlignedToken const& trace) {
+      --n, out.log_probs[n] = trace.peak, out.frames[n] = trace.frames;
     };
     if (one.writes) put(one.last);
-    for (auto at = one.trace; at >= 0; at = traces_[static_cast<std::size_t>(at)].before)
-      put(traces_[static_cast<std::size_t>(at)]);
+    for (auto at = one.trace; at >= 0; at = traces_[at].before) put(traces_[at]);
+  }
+  /// The frame after the last label of a hypothesis' likeliest alignment; 0: it has none.
+  std::int32_t last_end(Aligned const& one) const {
+    if (one.writes) return one.last.frames.end;
+    return one.trace < 0 ? 0 : traces_[one.trace].frames.end;
+  }
+
+  /// Drops labels that belong to no hypothesis, if there are many.
+  template <class = void>
+  void tidy() {
+    if (!traces_.full()) return;
+    kept_.clear();
+    auto const keep = [&](Aligned const& one) { kept_.push_back(one.trace); };
+    for_each_open(keep);
+    for (auto const& one : over_) keep(one);
+    traces_.collect(kept_);
+    std::size_t i = 0;
+    auto const put = [&](Aligned& one) { one.trace = kept_[i++]; };
+    for_each_open(put);
+    for (auto& one : over_) put(one);
   }
 
  private:
@@ -219,8 +252,10 @@ class AlignmentBeam {
   double threshold_ = 0;
   std::int32_t clock_ = 0;
   std::vector<std::vector<Aligned>> buckets_;  // [clock modulo their number]
-  std::vector<Aligned> active_, over_;
-  std::vector<AlignmentTrace> traces_;
+  std::vector<Aligned> active_, over_, ending_;
+  std::vector<Aligned> moved_;  // scratch
+  Alignments traces_;
+  std::vector<std::int32_t> kept_;  // scratch
   std::vector<std::int32_t> held_;  // [slot]: tokens in it
   std::vector<std::uint8_t> uses_;  // [slot]
   std::vector<std::int32_t> lengths_;

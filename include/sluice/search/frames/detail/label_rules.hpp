@@ -11,6 +11,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/transducer_tokens.hpp>
+#include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ template <class = void>
 void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
   require(sentence.vocabulary->size == tokens.size(), "tokens.size()", tokens.size(),
           "the model's vocabulary has " + std::to_string(sentence.vocabulary->size) + ": use tokens = model.tokens()");
-  require(sentence.source_length >= 0, "source length", sentence.source_length,
+  require(sentence.source_length >= 0 || sentence.growth != nullptr, "source length", sentence.source_length,
           "a search over frames needs their number: the model has no source_length(source), and the source no size()");
   require(sentence.prompt.size() == 1 && sentence.prompt.front() == tokens.blank, "prompt",
           std::to_string(sentence.prompt.size()) + " tokens", "a search over frames begins with the blank alone");
@@ -44,7 +45,7 @@ void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
 template <Rule R>
 class LabelRules {
  public:
-  static constexpr bool none = std::same_as<R, Rules<>>;
+  static constexpr bool none = std::same_as<R, NoRule> || std::same_as<R, Rules<>>;
 
   /// \throws std::invalid_argument  if the rule refuses its options for these outputs
   typename R::State begin(R const& rule, TransducerTokens const& tokens, Sentence const& sentence) {
@@ -62,6 +63,8 @@ class LabelRules {
     return state;
   }
 
+  /// That of outputs.
+  Vocabulary const& vocabulary() const { return vocabulary_; }
   /// The blanks, in the order of every query's probes.
   std::span<Token const> blanks() const { return blanks_; }
   /// Whether any label moves on.
@@ -102,16 +105,24 @@ class LabelRules {
     else return -1;
   }
   /// What the rule adds where an output ends; -infinity: it may not end here.
-  double end(R const& rule, typename R::State const& state, bool empty) {
-    if constexpr (RestrictingRule<R>) {
-      auto const set = rule.may_follow(state, Limits::unlimited);
-      if (set != nullptr && !set->contains(tokens_->labels)) return -std::numeric_limits<double>::infinity();
-    }
-    if constexpr (BiasingRule<R>) {
-      scratch_.clear();
-      return static_cast<double>(rule.bias(state, place(empty, true), scratch_).all);
-    } else {
+  template <class = void>
+  double end(R const& rule, typename R::State const& state, std::span<Token const> labels) {
+    if constexpr (none) {
       return 0;
+    } else {
+      if constexpr (RestrictingRule<R>) {
+        auto const set = rule.may_follow(state, Limits::unlimited);
+        if (set != nullptr && !set->contains(tokens_->blank)) return -std::numeric_limits<double>::infinity();
+      }
+      double sum = 0;
+      scratch_.clear();
+      if constexpr (BiasingRule<R>)
+        sum += static_cast<double>(rule.bias(state, place(labels.empty(), true), scratch_).all);
+      scratch_.clear();  // of an output that is over, the sum is all there is
+      rule.edit(state, output(labels), scratch_);
+      for (auto const& edit : scratch_)
+        if (edit.token == tokens_->blank) sum += static_cast<double>(edit.add);
+      return sum;
     }
   }
 
@@ -143,8 +154,7 @@ class LabelRules {
     rule.edit(state, output(labels), line.edits);
     for (auto const& e : line.edits)
       require(vocabulary_.contains(e.token), "a rule's edit", e.token, "is outside the vocabulary");
-    auto const outside = std::erase_if(
-        line.edits, [&](Edit const& e) { return e.token >= tokens_->labels || tokens_->is_blank(e.token); });
+    auto const blanks = std::erase_if(line.edits, [&](Edit const& e) { return tokens_->is_blank(e.token); });
     auto const own = line.edits.size();
     for (Token first = tokens_->labels; first < tokens_->size(); first += tokens_->labels)
       for (std::size_t i = 0; i < own; ++i) {
@@ -153,7 +163,7 @@ class LabelRules {
         line.edits.push_back(copy);
       }
     query.edits = line.edits;
-    if (outside == 0 && own == promised && line.edits.size() == own) query.sorted = sorted;
+    if (blanks == 0 && own == promised && line.edits.size() == own) query.sorted = sorted;
     if constexpr (RestrictingRule<R>) {
       auto const set = rule.may_follow(state, Limits::unlimited);
       if (set == nullptr) return;

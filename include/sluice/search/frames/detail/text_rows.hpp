@@ -18,15 +18,16 @@
 
 namespace sluice::inline v0::detail {
 
-/// A slot for each prefix in the beam, after its tokens; slot 0 has the frames. A beam that holds no more than `width` prefixes
-/// before and after a frame needs 2 * width of them. A new prefix is one row, which forks its parent's slot; its line is asked for all
-/// tokens.
+/// A slot for each prefix in the beam, after its tokens; the slots before those have the frames. A beam that holds no more than `width`
+/// prefixes before and after a frame needs 2 * width of them. A new prefix is one row, which forks its parent's slot; its line is asked
+/// for all tokens.
 class TextRows {
  public:
+  /// \param first  the first slot of a text; \param slot_count  with those before it
   template <class = void>
-  void begin(std::int32_t slot_count, std::int32_t vocabulary) {
-    free_.resize(static_cast<std::size_t>(slot_count - 1));
-    std::iota(free_.rbegin(), free_.rend(), 1);
+  void begin(Slot first, std::int32_t slot_count, std::int32_t vocabulary) {
+    free_.resize(static_cast<std::size_t>(slot_count - first));
+    std::iota(free_.rbegin(), free_.rend(), first);
     dirty_.assign(static_cast<std::size_t>(slot_count), 0);
     tokens_.resize(static_cast<std::size_t>(vocabulary));
     std::iota(tokens_.begin(), tokens_.end(), 0);
@@ -65,6 +66,11 @@ class TextRows {
   void done(F&& f) {
     for (std::size_t i = 0; i < rows_.size(); ++i) f(rows_[i].text, i);
     rows_.clear();
+    free();
+  }
+  /// Frees the slots of dropped prefixes, which no row that is planned continues.
+  template <class = void>
+  void free() {
     for (auto const slot : freed_) free_.push_back(slot), dirty_[static_cast<std::size_t>(slot)] = 1;
     freed_.clear();
   }

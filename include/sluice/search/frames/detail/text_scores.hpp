@@ -10,7 +10,6 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/frames/detail/prefix_tree.hpp>
 #include <sluice/search/frames/detail/text_rows.hpp>
 #include <sluice/search/frames/text_score.hpp>
 #include <sluice/search/rule/rule.hpp>
@@ -38,9 +37,10 @@ class TextScores {
                 "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
 
   /// \param sentence  its vocabulary has the blank as its eos
+  /// \param first     the first slot of a text, of `slot_count` slots in all; in_rows
   /// \returns the number of the empty prefix
   template <class = void>
-  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count) {
+  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count, Slot first = 1) {
     vocabulary_ = sentence.vocabulary;
     free_.clear();
     for (auto i = texts_.size(); i-- > 0;) free_.push_back(static_cast<std::int32_t>(i));
@@ -51,15 +51,16 @@ class TextScores {
     if constexpr (RestrictingRule<R>) rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
     fill(rule, model, text);
     if constexpr (in_rows) {
-      rows_.begin(slot_count, vocabulary_->size);
+      rows_.begin(first, slot_count, vocabulary_->size);
       text.slot = rows_.open(0, 0, sentence.last, made);
     }
     return made;
   }
   /// The number of a prefix that is `token` after prefix `from`.
-  template <class = void>
-  std::int32_t make(R const& rule, L const& model, std::int32_t from, Token token, PrefixTree const& tree,
-                    PrefixTree::Node node) {
+  /// \param tree  a tree of prefixes, of which `node` is the new one
+  template <class Tree>
+  std::int32_t make(R const& rule, L const& model, std::int32_t from, Token token, Tree const& tree,
+                    std::int32_t node) {
     auto const made = take();
     auto& text = texts_[static_cast<std::size_t>(made)];
     auto const& parent = texts_[static_cast<std::size_t>(from)];
@@ -97,6 +98,10 @@ class TextScores {
     });
   }
 
+  /// Whether the line of a prefix has come; in_rows.
+  bool known(std::int32_t number) const {
+    return !std::isnan(texts_[static_cast<std::size_t>(number)].modelled.front());
+  }
   /// What is added if `token` follows.
   float add(L const& model, std::int32_t number, Token token) {
     auto& text = texts_[static_cast<std::size_t>(number)];
