@@ -91,8 +91,12 @@ inline cuda::LineSelection selection_of(sluice_cuda_task const& task) {
   require(selection.results != nullptr, "selection.results", "null", "must be there");
   require(selection.best != nullptr || (!draws && !cuts), "selection.best", "null", "must be there");
   check_address(selection.queries, alignof(cuda::LineSelect), "selection.queries");
-  return {as<cuda::LineSelect const>(selection.queries), as<cuda::SelectResult>(selection.results),
-          as<Candidate>(selection.best), draws, cuts};
+  return {as<cuda::LineSelect const>(selection.queries),
+          as<cuda::SelectResult>(selection.results),
+          as<Candidate>(selection.best),
+          draws,
+          cuts,
+          flag(selection.single, "selection.single")};
 }
 
 /// \throws std::invalid_argument  for arguments that no kernel accepts

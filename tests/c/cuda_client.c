@@ -440,6 +440,8 @@ static void refuses(void) {
   WITHOUT((task.selection.best = NULL, task.selection.draws = 1), "selection.best");
   WITHOUT(task.selection.draws = 2, "selection.draws = 2");
   WITHOUT(task.selection.cuts = -1, "selection.cuts = -1");
+  WITHOUT(task.selection.single = 2, "selection.single = 2");
+  WITHOUT((task.selection.cuts = 1, task.selection.single = 1), "single");
   WITHOUT(task.selection.queries = (void const*)((char const*)good.selection.queries + 4), "selection.queries");
 #undef WITHOUT
   REFUSED(sluice_cuda_expand(NULL, &good, NULL, 0, NULL), "expander");
@@ -617,7 +619,8 @@ static void draw_step(void) {
   // [drawn]
   task.query.best = 0;  // no other list
   task.selection.queries = draws_there, task.selection.results = selected;
-  task.selection.best = drawn_there, task.selection.cuts = 0;  // no list but by noise
+  task.selection.best = drawn_there, task.selection.cuts = 0;  // no list but by noise,
+  task.selection.single = 1;  // and of one token
   // [/drawn]
   /* clang-format on */
   CHECK(sluice_cuda_expand(expander, &task, NULL, 0, stream) == SLUICE_CUDA_OK);

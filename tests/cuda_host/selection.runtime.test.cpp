@@ -86,6 +86,46 @@ TEST_CASE("a device compares scores before they become log-probabilities, and li
   CHECK(rounded > 500);
 }
 
+TEMPLATE_TEST_CASE("one token of each line is drawn without a sort, and is that of the sort", "[cuda]", float, __half,
+                   __nv_bfloat16) {
+  std::size_t drawn = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SelectionCase<TestType> lines(seed, seed % 8 == 0 ? 20000 : 300, 4);
+    INFO("seed " << seed << ", V = " << lines.lines.size);
+    auto& queries = lines.lines.queries;
+    for (std::size_t row = 0; row < queries.size(); ++row) {
+      auto& query = queries[row];
+      query.mass = query.within = query.typical = query.deviations = query.at_least = 0;
+      query.noise = derive(seed, row), query.best = 1;
+      for (auto const& edit : query.edits)  // penalties after the softmax are a list by scores
+        if (edit.penalty != 1 && query.stage == Stage::after_softmax) query.edits = {};
+      if (lines.lines.one_of(5)) query.best = 0, query.noise = 0, query.entropy = true;
+    }
+    auto const memory = lines.words();
+    cuda::LogSoftmaxTopK expander(lines.lines.bias, {}, {.early_starts = true});
+    auto const before = HostCuda::get().use;
+    auto const answer = kept(expander.expand(lines.scores(memory.data()), queries, {}));
+    CHECK(HostCuda::get().use.keys_sorted == before.keys_sorted);
+    CHECK(HostCuda::get().use.wrong_starts == before.wrong_starts);
+    for (auto& query : queries)
+      if (query.noise != 0) query.best = 2;  // sorts
+    auto const sorted = expander.expand(lines.scores(memory.data()), queries, {});
+    for (std::size_t row = 0; row < queries.size(); ++row) {
+      auto const one = answer[row].view();
+      auto const two = sorted[row];
+      REQUIRE(one.valid == two.valid);
+      REQUIRE(one.entropy == two.entropy);
+      REQUIRE(one.best.size() == std::min<std::size_t>(two.best.size(), 1));
+      if (one.best.empty()) continue;
+      ++drawn;
+      CHECK(one.best[0] == two.best[0]);
+      queries[row].best = 1;
+      lines.check(row, one);
+    }
+  }
+  CHECK(drawn > 60);
+}
+
 TEST_CASE("searches that draw find the host's tokens over scores on an emulated device", "[cuda]") {
   check_searches_that_draw();
 }

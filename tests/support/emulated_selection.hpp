@@ -22,6 +22,15 @@ namespace sluice::inline v0::cuda::detail {
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t, Start start) {
   test::HostCuda::get().add_kernel(start == Start::early, [launch] {
+    if (launch.parts > 0) {
+      using Memory = ThresholdMemory<test::few_threads>;
+      test::run_blocks<test::few_threads, Memory>(launch.line.rows * launch.parts,
+                                                  [&](auto& block, Memory& memory, int number) {
+                                                    auto const part = static_cast<std::uint32_t>(number % launch.parts);
+                                                    write_best_key(block, memory, launch, number / launch.parts, part);
+                                                  });
+      return;
+    }
     constexpr int parts = 3;
     test::run_blocks<test::few_threads, test::NoMemory>(
         launch.line.rows * parts, [&](auto& block, test::NoMemory&, int number) {

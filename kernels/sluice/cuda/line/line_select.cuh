@@ -50,6 +50,8 @@ struct LineSelection {
   Candidate* best = nullptr;            ///< the lists, at the places that the queries give
   bool draws = true;                    ///< false: none of them has noise
   bool cuts = true;                     ///< false: none of them has a list by scores
+  /// Every list is one drawn token (or none), so nothing is sorted; `cuts` is false then.
+  bool single = false;
 };
 
 namespace detail {
@@ -68,6 +70,7 @@ struct SelectLaunch {
   Key const* sorted = nullptr;     ///< the keys that matter, each row's in order, best first
   std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place drawn by noise
   std::int32_t words = 0;
+  std::int32_t parts = 0;  ///< of a line, of each of which `keys` has the best: [rows, parts]. 0: `keys` has all
 
   SLUICE_DEVICE bool valid(std::int32_t row) const {
     auto const sum = line.totals[row].sum;

@@ -139,6 +139,7 @@ class QueryExchange {
       task.selection.results = part<SelectResult>(tells, tell_selection);
       task.selection.best = part<Candidate>(tells, tell_selected);
       task.selection.draws = selection_.draws(), task.selection.cuts = selection_.cuts();
+      task.selection.single = selection_.single();
     }
     MergeBehindTask behind;
     auto& merge = behind.launch.merge;

@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
@@ -37,6 +38,7 @@ template <class T>
 class SelectedLines {
  public:
   /// \param at_once  scores
+  /// \throws std::invalid_argument  for a selection that is `single` and cuts
   /// \throws Error  of CUDA
   explicit SelectedLines(LineTask<T> const& task, std::ptrdiff_t at_once = 1 << 24)
       : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)), words_((size_ + 31) / 32) {
@@ -46,6 +48,12 @@ class SelectedLines {
     top_ = parts_.add<Candidate>(task.k > most_listed ? lines : 0);
     spare_ = parts_.add<LineResult>(task.k > most_listed ? lines : 0);
     if (!task.selection.draws && !task.selection.cuts) return;
+    require(!task.selection.single || !task.selection.cuts, "LineSelection::single", true,
+            "is for lists by noise only: cuts must be false");
+    if (task.selection.single) {  // the best of each part of a line
+      keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(parts()));
+      return;
+    }
     sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
     sizes_ = parts_.add<std::int32_t>(lines);
     keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
@@ -88,6 +96,12 @@ class SelectedLines {
       launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
       launch.sorted = launch.keys;  // if nothing is sorted
       launch.sizes = part<std::int32_t>(memory, sizes_), launch.drawn = part<std::uint32_t>(memory, drawn_);
+      if (some.selection.single) {
+        launch.draws = true, launch.parts = parts();
+        launch_select_keys(launch, stream, behind);
+        launch_selection(launch, stream, behind);
+        return;
+      }
       if (some.selection.draws) {
         check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
         launch.draws = true;
@@ -101,6 +115,7 @@ class SelectedLines {
   }
 
  private:
+  std::int32_t parts() const { return select_parts<FormatOf<T>>(static_cast<std::int32_t>(size_)); }
   std::size_t drawn_words() const { return static_cast<std::size_t>(most_ * words_); }
 
   void sort(SelectLaunch<FormatOf<T>>& launch, void* memory, cudaStream_t stream, Start start, Start behind) const {

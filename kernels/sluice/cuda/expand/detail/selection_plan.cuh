@@ -34,7 +34,7 @@ class SelectionPlan {
   /// \param size  V
   void build(std::span<Query const> queries, std::ptrdiff_t size) {
     lines_.clear();
-    draws_ = cuts_ = any_ = false, room_ = 0;
+    draws_ = cuts_ = any_ = several_ = false, room_ = 0;
     for (auto const& query : queries) {
       auto& line = lines_.emplace_back();
       if (!asks(query)) continue;
@@ -46,7 +46,7 @@ class SelectionPlan {
       line.deviations = query.deviations, line.at_least = query.at_least;
       line.best = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
       line.rounded = query.stage == Stage::after_softmax && (!query.edits.empty() || query.only != nullptr) ? 1 : 0;
-      draws_ = draws_ || line.draws(), cuts_ = cuts_ || line.cuts();
+      draws_ = draws_ || line.draws(), cuts_ = cuts_ || line.cuts(), several_ = several_ || line.best > 1;
       auto const guess = line.selects() ? (std::max)(line.best, guess_) : line.best;
       line.room = static_cast<std::int32_t>(std::min<std::ptrdiff_t>(guess, size));
     }
@@ -57,6 +57,8 @@ class SelectionPlan {
   /// Whether any line has noise, and whether any has a list by scores.
   bool draws() const { return draws_; }
   bool cuts() const { return cuts_; }
+  /// Whether every list is one drawn token.
+  bool single() const { return draws_ && !cuts_ && !several_; }
   std::span<LineSelect const> lines() const { return lines_; }
   /// For all lists together.
   std::size_t room() const { return room_; }
@@ -98,7 +100,7 @@ class SelectionPlan {
   std::vector<LineSelect> lines_;
   std::int32_t guess_ = 256;
   std::size_t room_ = 0;
-  bool draws_ = false, cuts_ = false, any_ = false;
+  bool draws_ = false, cuts_ = false, any_ = false, several_ = false;
 };
 
 }  // namespace sluice::inline v0::cuda::detail

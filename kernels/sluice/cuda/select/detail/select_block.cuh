@@ -10,6 +10,7 @@
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/select/detail/double_precision.cuh>
+#include <sluice/cuda/select/detail/noise.cuh>
 #include <sluice/cuda/select/detail/select_cut.cuh>
 #include <sluice/cuda/select/detail/select_reader.cuh>
 #include <sluice/cuda/select/detail/select_sum.cuh>
@@ -38,6 +39,7 @@ class SelectBlock {
       if (!valid || !query.draws()) result.count = 0;
     }
     if (!valid) return;
+    if (launch_.parts > 0 && query.draws()) draw(query);
     if (query.rounded != 0) probe();
     if (query.cuts()) list(query, entropy);
   }
@@ -68,6 +70,25 @@ class SelectBlock {
       auto const x = reader_.score(block_, static_cast<std::uint32_t>(launch_.line.probes[at]));
       launch_.line.probe_values[at] = reader_.norm().rounded(x);
     }
+  }
+
+  /// The best of the parts' keys; in one warp.
+  SLUICE_DEVICE void draw(LineSelect const& query) {
+    if (block_.warp() != 0) return;
+    auto const* const keys = launch_.keys + std::int64_t{row_} * launch_.parts;
+    auto best = no_key;
+    for (auto i = block_.lane(); i < launch_.parts; i += 32) best = keys[i] > best ? keys[i] : best;
+    SLUICE_UNROLL
+    for (int distance = 16; distance > 0; distance /= 2) {
+      auto const other = block_.exchange(best, distance);
+      best = other > best ? other : best;
+    }
+    if (block_.lane() != 0) return;
+    launch_.selection.results[row_].count = best != no_key ? 1 : 0;
+    if (best == no_key || query.room < 1) return;
+    auto const place = place_of_wide(best, launch_.place_bits);
+    auto const token = launch_.line.tokens != nullptr ? launch_.line.tokens[place] : static_cast<Token>(place);
+    launch_.selection.best[query.first] = {token, reader_.norm().rounded(reader_.score(block_, place))};
   }
 
   SLUICE_DEVICE void list(LineSelect const& query, double entropy) {

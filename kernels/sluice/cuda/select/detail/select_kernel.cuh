@@ -18,14 +18,21 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
-
 template <class Format>
 __global__ void __launch_bounds__(select_threads, 3)
     select_key_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
   DeviceBlock<select_threads> block;
   await_earlier();
   write_select_keys(block, launch, static_cast<std::int32_t>(blockIdx.y), blockIdx.x, gridDim.x);
+}
+
+template <class Format>
+__global__ void __launch_bounds__(select_threads, 3)
+    best_key_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  __shared__ ThresholdMemory<select_threads> memory;
+  DeviceBlock<select_threads> block;
+  await_earlier();
+  write_best_key(block, memory, launch, static_cast<std::int32_t>(blockIdx.y), blockIdx.x);
 }
 
 template <class Format>
@@ -48,10 +55,11 @@ __global__ void __launch_bounds__(select_threads, 2)
 
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
-  auto const groups = (lines.line.size + Format::wide - 1) / Format::wide;
-  auto const parts = (groups + 4 * select_threads - 1) / (4 * select_threads);
+  auto const parts = lines.parts > 0 ? lines.parts : select_parts<Format>(lines.line.size);
   dim3 const blocks(static_cast<unsigned>(parts), static_cast<unsigned>(lines.line.rows));
-  launch<select_key_kernel<Format>>(blocks, select_threads, stream, start, "the kernel of keys", lines);
+  if (lines.parts > 0)
+    launch<best_key_kernel<Format>>(blocks, select_threads, stream, start, "the kernel of draws", lines);
+  else launch<select_key_kernel<Format>>(blocks, select_threads, stream, start, "the kernel of keys", lines);
 }
 
 template <class Format>

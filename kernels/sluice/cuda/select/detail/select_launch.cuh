@@ -12,10 +12,20 @@
 
 namespace sluice::inline v0::cuda::detail {
 
+inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
+
+/// The number of blocks that share a line where keys are made: each thread has four groups of 16 bytes.
+template <class Format>
+std::int32_t select_parts(std::int32_t size) {
+  auto const groups = (size + Format::wide - 1) / Format::wide;
+  return (groups + 4 * select_threads - 1) / (4 * select_threads);
+}
+
 // Each function enqueues work, allocates nothing and does not wait. Defined in select_kernel.cuh, see launch_lines().
 // They throw Error.
 
-/// Makes the keys of all lines that need them, into `keys`; their numbers into `sizes`.
+/// Makes the keys of all lines that need them, into `keys`; their numbers into `sizes`. With `parts`, only the best of
+/// each part.
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 /// Reads the tokens drawn by noise, from `sorted`.
