@@ -121,7 +121,7 @@ set(folders
   "model:core model/check output/simd output/packed output/line output/projection"
   "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
   "search/exact:core search/common"
-  "search/rule:core search/common" "search/bias:core search/common search/rule"
+  "search/rule:core search/common" "search/bias:core search/common search/rule" "search/smc:core search/common search/rule"
   "frames:core output/simd" "search/frames:core search/common search/rule frames"
   "search/blockwise:core search/common search/sample"
   "search/constraint:core search/common search/beam search/rule"

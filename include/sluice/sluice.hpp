@@ -123,6 +123,9 @@
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/sample/truncation.hpp>
 #include <sluice/search/sample/without_replacement.hpp>
+#include <sluice/search/smc/indicator.hpp>
+#include <sluice/search/smc/particle_sample.hpp>
+#include <sluice/search/smc/potential.hpp>
 #include <sluice/simultaneous/commit_policy.hpp>
 #include <sluice/simultaneous/commitment.hpp>
 #include <sluice/simultaneous/latency.hpp>

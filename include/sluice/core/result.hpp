@@ -52,6 +52,8 @@ struct Hypothesis {
   std::vector<Choice> choices{};
   /// [tokens.size()]: of searches over frames (CTC, transducers): the frames of each token on the hypothesis' best alignment; else empty
   std::vector<FrameRange> frames{};
+  /// Of ParticleSample: the estimated probability of this output among those that the potential admits; all of them add up to 1. Else NaN
+  double weight = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Why a request has no (or no complete) result.
@@ -102,6 +104,10 @@ struct Result {
 
   std::int32_t frames =
       -1;  ///< of searches over frames: how many of the source's it is of, all if no endpoint came before; else -1
+  /// Of ParticleSample: an estimate of the logarithm of the sum, over all outputs, of probability times potential; -infinity if no
+  /// particle is left. Else NaN
+  double log_z = std::numeric_limits<double>::quiet_NaN();
+  double log_z_error = std::numeric_limits<double>::quiet_NaN();  ///< an estimate of the standard deviation of log_z
 
   bool ok() const { return failure == Failure::none; }
   /// Makes this a failure; the hypotheses stay.
