@@ -84,6 +84,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/file/clusters_file.hpp
+  include/sluice/frames/asg_frames.hpp
   include/sluice/frames/ctc_alignment.hpp
   include/sluice/frames/ctc_best_path.hpp
   include/sluice/frames/ctc_frames.hpp
@@ -93,6 +94,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/detail/duration_lines.hpp
   include/sluice/frames/detail/numbered.hpp
   include/sluice/frames/frame_stream.hpp
+  include/sluice/frames/repetitions.hpp
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_tokens.hpp
   include/sluice/frames/with_text_model.hpp
@@ -284,6 +286,7 @@ set(SLUICE_HEADERS
   include/sluice/search/constraint/phrases.hpp
   include/sluice/search/constraint/product.hpp
   include/sluice/search/exact/exact_search.hpp
+  include/sluice/search/frames/asg_transitions.hpp
   include/sluice/search/frames/ctc_beam_search.hpp
   include/sluice/search/frames/detail/alignment_beam.hpp
   include/sluice/search/frames/detail/alignments.hpp

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/ctc.md.
 #include <sluice/decode/decode.hpp>
+#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/frame_stream.hpp>
+#include <sluice/frames/repetitions.hpp>
 #include <sluice/frames/with_text_model.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/asg_transitions.hpp>
 #include <sluice/search/frames/ctc_beam_search.hpp>
 #include <sluice/search/frames/lexicon.hpp>
 #include <sluice/search/frames/text_model.hpp>
@@ -109,5 +112,15 @@ int main() {
       .language_model = {{.weight = 0.5, .bonus = 0.3}}};
   show(sluice::decode(both, utterances, fused)[0]);
   // [/model]
-  return path.tokens.empty() ? 1 : 0;
+  std::vector<float> const transition_scores(25, -0.5f);
+  // [asg]
+  sluice::MatrixView<float const> const transitions{transition_scores.data(), 5, 5, 5};  // [to, from]
+  sluice::AsgFrames<> asg(transitions);
+  sluice::CtcBeamSearch<sluice::AsgTransitions> const no_blank{.viterbi = true,
+                                                               .rule = sluice::AsgTransitions(transitions)};
+  show(sluice::decode(asg, utterances, no_blank)[0]);
+  std::vector<sluice::Token> const spelling{3, 2, 2, 1};                            // "cbba"
+  std::vector<sluice::Token> const packed = sluice::pack_repetitions(spelling, 4);  // 3 2 4 1: label 4 is "once more"
+  // [/asg]
+  return path.tokens.empty() || packed.size() != 4 ? 1 : 0;
 }

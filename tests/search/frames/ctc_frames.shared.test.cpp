@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames of speech and handwriting that others recorded, and the texts that others say are in them.
+#include <sluice/catalogue/catalogue_builder.hpp>
+#include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/repetitions.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/asg_transitions.hpp>
 #include <sluice/search/frames/ctc_beam_search.hpp>
 #include <sluice/search/frames/lexicon.hpp>
 #include <sluice/search/frames/text_ngrams.hpp>
+#include <sluice/search/rule/rules.hpp>
 
 #include <support/catch.hpp>
 
@@ -20,10 +26,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
+#include <map>
+#include <numbers>
 #include <set>
 #include <sstream>
 #include <string>
@@ -130,7 +140,160 @@ Utterance bunny() {
   return made;
 }
 
+/// A text ends with the separator, as a word of flashlight's lexicon does.
+struct EndsSeparated {
+  Token separator = 0, end = -1;
+  struct State {
+    bool separated = false;
+  };
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token token) const { return {token == separator}; }
+  void edit(State const& state, Output const&, std::vector<Edit>& edits) const {
+    if (!state.separated) edits.push_back({.token = end, .add = -std::numeric_limits<float>::infinity()});
+  }
+};
+
+/// flashlight/text's DecoderTest: ASG over letters with one repetition, a lexicon, and 3-grams of words.
+struct Letters {
+  std::vector<std::string> labels;
+  std::vector<float> scores, transitions;
+  std::vector<Spelling> lexicon;  // without the separator at the end, which is label 0
+  NGramTable table;
+
+  Letters() : table(read_table()) {
+    std::ifstream letters(folder / "letters/letters.lst"), words(folder / "letters/words.lst");
+    for (std::string label; letters >> label;) labels.push_back(label);
+    labels.emplace_back("<1>");
+    scores = floats("emission.bin"), transitions = floats("transition.bin");
+    for (std::string line; std::getline(words, line);) {
+      std::istringstream fields(line);
+      Spelling one;
+      fields >> one.word;
+      for (std::string label; fields >> label;)
+        one.tokens.push_back(static_cast<Token>(std::find(labels.begin(), labels.end(), label) - labels.begin()));
+      REQUIRE(one.tokens.back() == 0);
+      one.tokens.pop_back();
+      one.tokens = pack_repetitions(one.tokens, repetition());
+      lexicon.push_back(std::move(one));
+    }
+  }
+  Token repetition() const { return size() - 1; }
+  std::vector<Token> spell(std::string const& word) const {
+    std::vector<Token> tokens;
+    for (auto const letter : word)
+      tokens.push_back(
+          static_cast<Token>(std::find(labels.begin(), labels.end(), std::string(1, letter)) - labels.begin()));
+    return pack_repetitions(tokens, repetition());
+  }
+  std::string text(std::vector<Token> const& tokens) const {
+    std::string out;
+    for (auto const token : unpack_repetitions(tokens, repetition()))
+      out += token == 0 ? " " : labels[static_cast<std::size_t>(token)];
+    return out;
+  }
+  std::int32_t size() const { return static_cast<std::int32_t>(labels.size()); }
+  MatrixView<float const> moves() const { return {transitions.data(), size(), size(), size()}; }
+  MatrixView<float const> frames() const { return {scores.data(), std::ssize(scores) / size(), size(), size()}; }
+
+ private:
+  static NGramTable read_table() {
+    std::ifstream stream(folder / "letters/lm.arpa");
+    return read_arpa(stream);
+  }
+  static std::vector<float> floats(char const* name) {
+    auto const bytes = contents(folder / "letters" / name);
+    std::vector<float> numbers(bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return numbers;
+  }
+};
+
 }  // namespace
+
+TEST_CASE("letters: flashlight's decoder test, ASG with transitions, a lexicon and 3-grams of words", "[asg][ngram]") {
+  if (missing()) return;
+  Letters letters;
+  REQUIRE((letters.size() == 29 && letters.frames().rows == 235 && letters.transitions.size() == 29 * 29));
+  auto const& table = letters.table;
+  auto const in_tens = [](float log_prob) { return static_cast<double>(log_prob) / std::numbers::ln10; };
+
+  // Its scores of the language model (KenLM, logarithms to base 10), and of the smeared trie: the best of the words that begin so, as
+  // the first of a text; words that are spelt alike are added up.
+  std::map<std::vector<Token>, double> firsts;
+  for (auto const& one : letters.lexicon) {
+    auto start = table.start();
+    auto const its = in_tens(table.advance(start, table.word(one.word)));
+    auto const [at, made] = firsts.emplace(one.tokens, its);
+    if (!made) at->second = std::max(at->second, its) + std::log1p(std::exp(-std::abs(at->second - its)));
+  }
+  std::vector const grams{-1.05971, -4.19448, -3.33383, -2.76726, -1.16237, -4.64589},
+      smeared{-1.05971, -2.87742, -2.64553, -3.05081, -1.05971, -3.08968};
+  auto state = table.start();
+  double total = 0;
+  std::size_t place = 0;
+  for (auto const* const word : {"the", "cat", "sat", "on", "the", "mat"}) {
+    auto const log_prob = in_tens(table.advance(state, table.word(word)));
+    CHECK_THAT(log_prob, WithinAbs(grams[place], 1e-5));
+    total += log_prob;
+    auto const start = letters.spell(word);
+    auto most = -std::numeric_limits<double>::infinity();
+    for (auto const& [tokens, its] : firsts)
+      if (tokens.size() >= start.size() && std::equal(start.begin(), start.end(), tokens.begin()))
+        most = std::max(most, its);
+    CHECK_THAT(most, WithinAbs(smeared[place++], 1e-5));
+  }
+  CHECK_THAT(total + in_tens(table.advance(state, table.end())), WithinAbs(-19.5123, 1e-4));
+
+  // Its options: lm_weight 2, word_score 2, sil_score -1 (a frame), no unknown words, threshold 100, log_add false.
+  for (std::size_t frame = 0; frame < 235; ++frame) letters.scores[frame * 29] -= 1;
+  auto const end = letters.size();
+  AsgFrames<> model(letters.moves());
+  AsgTransitions const transitions(letters.moves());
+  LexiconNGrams const words(Lexicon(letters.lexicon, {0}), table, {.weight = 2 / std::numbers::ln10, .bonus = 2});
+
+  // The texts that it finds with a beam of 2,500 have the scores that it says. There silence may stand first and is no part of the text.
+  std::string const first = "slurp uday lexis zambia if i trista weeks' ",
+                    second = " man loose slowdown ecosystem oldie elvis zoloft ionizer gmc freons mta pms nhl loara ",
+                    third = "was wwf jc wpa to";
+  std::vector<std::pair<std::string, double>> const expected{{"hijack" + second + "pin ", -284.0998},
+                                                             {"hijack" + second, -284.108},
+                                                             {"hijacker" + second + "pin ", -284.119},
+                                                             {"hijacker" + second, -284.127},
+                                                             {"hijack" + second + "pe ", -284.296}};
+  for (auto const& [middle, score] : expected) {
+    CatalogueBuilder builder;
+    std::istringstream stream(first + middle + third);
+    std::vector<Token> tokens{0};
+    for (std::string word; stream >> word; tokens.push_back(0))
+      for (auto const token : letters.spell(word)) tokens.push_back(token);
+    builder.add(tokens);
+    tokens.erase(tokens.begin());
+    builder.add(tokens);
+    CtcBeamSearch<Rules<InCatalogue, AsgTransitions>, LexiconNGrams> const one{
+        .width = 1000,
+        .top_tokens = 0,
+        .viterbi = true,
+        .rule = Rules(InCatalogue(builder.build()), transitions),
+        .language_model = words};
+    auto const result = decode(model, std::vector{letters.frames()}, one).at(0);
+    REQUIRE(result.ok());
+    CHECK_THAT(result.hypotheses[0].score, WithinAbs(score, 1e-3));
+  }
+
+  // There is better to be found. With a beam of 100,000 it says -283.415; here, where a growing word is charged what is best as a unigram,
+  // and not after the beginning of a text, 5,000 are enough for:
+  CtcBeamSearch<Rules<EndsSeparated, AsgTransitions>, LexiconNGrams> const free{
+      .width = 5000,
+      .top_tokens = 0,
+      .threshold = 100,
+      .viterbi = true,
+      .rule = Rules(EndsSeparated{0, end}, transitions),
+      .language_model = words};
+  auto const result = decode(model, std::vector{letters.frames()}, free).at(0);
+  REQUIRE(result.ok());
+  CHECK(result.hypotheses[0].score > -283.415);
+  CHECK(letters.text(result.hypotheses[0].tokens).substr(0, 17) == "slurp uday lexis ");
+}
 
 TEST_CASE("speech: pyctcdecode's text, and its hotwords", "[ctc]") {
   if (missing()) return;

@@ -28,9 +28,10 @@ namespace sluice::inline v0 {
 /// Recognition using Bi-Directional Recurrent DNNs"; Graves 2012). A text is the labels of the frames, equal neighbours joined and
 /// blanks dropped.
 ///
-/// Of a Hypothesis, `log_prob` is the sum over the alignments that the beam has kept, at full width that over all; `score` adds what
-/// rule and language model give; `frames` has the frames of each token on the best alignment, and `log_probs` the log-probability
-/// of each token at its best frame, as its confidence: unlike elsewhere they do not add up to log_prob.
+/// Of a Hypothesis, `log_prob` is the sum over the alignments that the beam has kept, at full width that over all (with `viterbi`,
+/// that of the best one); `score` adds what rule and language model give; `frames` has the frames of each token on the best alignment,
+/// and `log_probs` the log-probability of each token at its best frame, as its confidence: unlike elsewhere they do not add up to
+/// log_prob.
 ///
 /// A frame costs O(width * log width), and the candidates that have a chance; nothing is allocated once warm. The memory grows with the
 /// text, not with the frames. Rows of up to `block` frames where the model takes blocks. There is neither a prompt nor a forced prefix.
@@ -54,6 +55,8 @@ struct CtcBeamSearch {
   Token blank = -1;         ///< -1: the vocabulary's bos
   std::int32_t block = 64;  ///< frames in a row of the model, at most; >= 1
   Endpoint endpoint{};      ///< where an utterance ends, although frames go on
+  bool viterbi =
+      false;  ///< a text counts as its best alignment alone, not as all together (flashlight: without log_add)
   R rule{};
   L language_model{};
 
@@ -121,7 +124,7 @@ struct CtcBeamSearch {
     std::erase(s.vocabulary.never, s.blank);
     auto text = sentence;
     text.vocabulary = &s.vocabulary;
-    s.beam.begin(rule, language_model, text, slot_count());
+    s.beam.begin(rule, language_model, text, slot_count(), viterbi);
   }
   template <class = void>
   void plan(State& s, Plan& plan) const {

@@ -37,9 +37,11 @@ class CtcBeam {
   using Entry = CtcEntry;
   static constexpr double impossible = Entry::impossible;
 
+  /// \param viterbi  whether a prefix has the probability of its best alignment alone
   template <class = void>
-  void begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count) {
+  void begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count, bool viterbi) {
     tree_.clear(), alignments_.clear();
+    viterbi_ = viterbi;
     log_probs_.assign(static_cast<std::size_t>(sentence.vocabulary->size), impossible);
     taken_.assign(log_probs_.size(), -1);
     Entry start;
@@ -111,6 +113,8 @@ class CtcBeam {
     }
   };
 
+  /// What two sets of alignments have together.
+  double merged(double a, double b) const { return viterbi_ ? (std::max)(a, b) : log_of_sum(a, b); }
   double log_prob(Token token) const { return token < 0 ? impossible : log_probs_[static_cast<std::size_t>(token)]; }
 
   /// Lists the children that each entry has in the beam.
@@ -131,10 +135,9 @@ class CtcBeam {
     auto const goes_on = log_prob(entry.last);
     step.in_token = entry.in_token + goes_on;
     if (step.parent >= 0)
-      step.in_token =
-          log_of_sum(step.in_token, beam_[static_cast<std::size_t>(step.parent)].before(entry.last) + goes_on);
+      step.in_token = merged(step.in_token, beam_[static_cast<std::size_t>(step.parent)].before(entry.last) + goes_on);
     step.in_blank = entry.total + blank;
-    step.total = log_of_sum(step.in_blank, step.in_token);
+    step.total = merged(step.in_blank, step.in_token);
     pick({step.total + entry.added, static_cast<std::int32_t>(i), -1});
   }
   /// Adds the children that are not in the beam yet, as far as they have a chance.
@@ -286,6 +289,7 @@ class CtcBeam {
   std::int64_t stamp_ = 0;
   std::int32_t frame_ = 0;
   std::size_t width_ = 1;
+  bool viterbi_ = false;
   double best_ = 0, floor_ = 0, threshold_ = 0;
 };
 
