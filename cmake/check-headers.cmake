@@ -57,6 +57,7 @@ set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^ngram/ # likewise
+  ^watermark/key_file$ # reads and writes files
   ^frames/ ^search/frames/ # for models that score frames: include sluice/search/frames/ctc_beam_search.hpp if you need it
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^output/projection/compiled_ # needs the compiled library
@@ -119,11 +120,13 @@ set(folders
   "file:core output/clusters"
   "model/check:core"
   "model:core model/check output/simd output/packed output/line output/projection"
-  "search/common:core" "search/greedy:core search/common" "search/beam:core search/common" "search/sample:core search/common"
+  "watermark:core"
+  "search/common:core" "search/greedy:core search/common" "search/beam:core search/common"
+  "search/sample:core search/common watermark"
   "search/exact:core search/common"
-  "search/rule:core search/common" "search/bias:core search/common search/rule" "search/smc:core search/common search/rule"
+  "search/rule:core search/common watermark" "search/bias:core search/common search/rule" "search/smc:core search/common search/rule"
   "frames:core output/simd" "search/frames:core search/common search/rule frames"
-  "search/blockwise:core search/common search/sample"
+  "search/blockwise:core search/common search/sample watermark"
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
   "catalogue:core output/simd search/common search/beam search/rule"

@@ -319,6 +319,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/detail/wrapping.hpp
   include/sluice/search/rule/dry.hpp
   include/sluice/search/rule/forbidden.hpp
+  include/sluice/search/rule/green_list.hpp
   include/sluice/search/rule/penalties.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp
@@ -344,7 +345,19 @@ set(SLUICE_HEADERS
   include/sluice/simultaneous/commitment.hpp
   include/sluice/simultaneous/latency.hpp
   include/sluice/sluice.hpp
-  include/sluice/version.hpp)
+  include/sluice/version.hpp
+  include/sluice/watermark/detail/green.hpp
+  include/sluice/watermark/detail/mark_numbers.hpp
+  include/sluice/watermark/detail/marker.hpp
+  include/sluice/watermark/detail/philox.hpp
+  include/sluice/watermark/detail/repeated_contexts.hpp
+  include/sluice/watermark/detail/sampling_table.hpp
+  include/sluice/watermark/detail/sha256.hpp
+  include/sluice/watermark/detail/tails.hpp
+  include/sluice/watermark/detect_watermark.hpp
+  include/sluice/watermark/key_file.hpp
+  include/sluice/watermark/watermark.hpp
+  include/sluice/watermark/watermark_key.hpp)
 
 # Device code, installed in include/ like the other headers: <sluice/cuda/...>.
 set(SLUICE_KERNELS

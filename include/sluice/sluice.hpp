@@ -110,6 +110,7 @@
 #include <sluice/search/exact/exact_search.hpp>
 #include <sluice/search/rule/dry.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
@@ -129,4 +130,7 @@
 #include <sluice/simultaneous/commit_policy.hpp>
 #include <sluice/simultaneous/commitment.hpp>
 #include <sluice/simultaneous/latency.hpp>
+#include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/watermark.hpp>
+#include <sluice/watermark/watermark_key.hpp>
 #endif

@@ -81,6 +81,7 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
     vocabulary_ = model.vocabulary();
     detail::check_same(vocabulary_, draft.vocabulary(), "WithDraft: draft", "the model");
     choice_.check();
+    if constexpr (marks) marker_ = choice_.marker();
     if (!sluice::abilities(std::as_const(draft)).include(needed)) throw std::invalid_argument(SLUICE_BAD_DRAFT);
   }
 
@@ -139,7 +140,7 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
       drafted_.apply(rows_);
       for (std::size_t row = 0; row < who_.size(); ++row) {
         auto const& draft = drafts[who_[row]];
-        auto const guess = choice_.own(answer[row], draft.seed, draft.position + n, scratch_).token;
+        auto const guess = own(answer[row], draft, n, texts_[who_[row]]).token;
         if (guess < 0) continue;
         draft.tokens->push_back(guess);
         texts_[who_[row]].push_back(guess);
@@ -148,6 +149,28 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
   }
 
  private:
+  static constexpr bool marks = requires(Choice const& choice) { choice.marker(); };  // Watermark
+  struct NoMarker {};
+  static auto marker_of(auto const& choice) {
+    if constexpr (requires { choice.marker(); }) return choice.marker();
+    else return NoMarker{};
+  }
+  static auto scratch_of(auto const& choice) {
+    if constexpr (requires { choice.mark_scratch(); }) return choice.mark_scratch();
+    else return NoMarker{};
+  }
+  /// The mark of guess n after `text`, which ends in the n guesses before it.
+  auto mark(Draft const& draft, std::int32_t n, std::span<Token const> text) const requires marks {
+    auto const output = (std::min)(text.size(), static_cast<std::size_t>(draft.position + n));
+    return choice_.draft_mark(marker_, text.last(output), draft.seed, draft.position + n);
+  }
+  Candidate own(Line const& line, Draft const& draft, std::int32_t n, std::span<Token const> text) {
+    if constexpr (marks)
+      if (marker_.on())
+        return choice_.own_marked(line, draft.seed, draft.position + n, scratch_, marker_, mark(draft, n, text),
+                                  weights_);
+    return choice_.own(line, draft.seed, draft.position + n, scratch_);
+  }
   static bool branches(Draft const& draft) {
     return draft.tree != nullptr && (draft.tree->leaves > 1 || draft.tree->draws);
   }
@@ -169,6 +192,15 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
             auto const answer = expander_.expand(draft_.step(rows), queries, groups);
             drafted_.apply(rows);
             return answer;
+          },
+          [&](std::size_t i, std::span<Token const> path) -> std::uint64_t {
+            if constexpr (marks) {
+              if (!marker_.on() || !branching_[i]->tree->draws) return 0;
+              marked_text_ = *branching_texts_[i];
+              marked_text_.insert(marked_text_.end(), path.begin(), path.end());
+              auto const its = mark(*branching_[i], static_cast<std::int32_t>(path.size()), marked_text_);
+              return its.marked ? its.place.noise : 0;
+            } else return 0;
           });
     } catch (...) {
       free_forks();  // the caller does not know of them
@@ -215,6 +247,8 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
           {draft.slot, draft.slot, static_cast<std::int32_t>(same), text.subspan(static_cast<std::size_t>(same))});
       Query query;
       choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+      if constexpr (marks)
+        if (marker_.on()) choice_.ask_marked(query, marker_, mark(draft, n, text), vocabulary_.size);
       queries_.push_back(query), groups_.push_back({.lines = 1}), who_.push_back(i);
     }
     return !rows_.empty();
@@ -231,6 +265,9 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
   std::vector<Group> groups_;
   std::vector<std::size_t> order_, who_;  // of drafts: by slot; of each row
   std::vector<Candidate> scratch_;
+  [[no_unique_address]] decltype(marker_of(std::declval<Choice const&>())) marker_{};
+  [[no_unique_address]] decltype(scratch_of(std::declval<Choice const&>())) weights_{};
+  std::vector<Token> marked_text_;
   std::vector<std::uint8_t> started_;  // [slot]: whether the draft holds something there
   std::vector<Slot> started_here_;
   detail::DraftTrees trees_;

@@ -34,9 +34,10 @@ class DraftTrees {
   /// \param drafts  by slot, all of them with trees; texts[i]: the tokens that the draft model continues
   /// \param ask     ask(query, draft, n): sets the query for the draft model's line for guess n
   /// \param run     run(rows, queries, groups): the draft model's answer
-  template <class Ask, class Run>
+  /// \param mark    mark(i, path): the noise with which the first sequence of sentence i draws after these guesses; 0: its own
+  template <class Ask, class Run, class Mark>
   void grow(std::span<Draft const* const> drafts, std::span<std::vector<Token> const* const> texts,
-            SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run) {
+            SlotTokens const& held, Vocabulary const& vocabulary, Ask&& ask, Run&& run, Mark&& mark) {
     used_.clear();
     trees_.resize((std::max)(trees_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
@@ -69,7 +70,14 @@ class DraftTrees {
         if (auto& tree = trees_[i]; n < drafts[i]->count && !tree.paths.empty()) {
           auto const lines = answer.window(line, tree.paths.size());
           line += tree.paths.size();
-          if (drafts[i]->tree->draws) draw(tree, *drafts[i], lines, n, vocabulary);
+          if (drafts[i]->tree->draws)
+            draw(tree, *drafts[i], lines, n, vocabulary, [&](std::int32_t parent) {
+              guessed_.clear();
+              for (; parent >= 0; parent = drafts[i]->tree->parents[index(parent)])
+                guessed_.push_back((*drafts[i]->tokens)[index(parent)]);
+              std::reverse(guessed_.begin(), guessed_.end());
+              return mark(i, std::span<Token const>(guessed_));
+            });
           else expand(tree, *drafts[i], lines, vocabulary);
         }
     }
@@ -191,8 +199,9 @@ class DraftTrees {
     }
   }
 
-  template <class = void>
-  void draw(Tree& tree, Draft const& draft, Expansion const& lines, std::int32_t n, Vocabulary const& vocabulary) {
+  template <class Mark>
+  void draw(Tree& tree, Draft const& draft, Expansion const& lines, std::int32_t n, Vocabulary const& vocabulary,
+            Mark const& mark) {
     auto& made = *draft.tree;
     tree.next.clear(), tree.next_sequences.clear();
     for (std::size_t p = 0; p < tree.paths.size(); ++p) {
@@ -205,9 +214,11 @@ class DraftTrees {
       drawn_.clear();
       for (std::size_t k = 0; k < path.sequences && std::ssize(*draft.tokens) < made.nodes; ++k) {
         auto const number = tree.sequences[path.first + k].number, parent = tree.sequences[path.first + k].guess;
-        auto const noise = derive(derive(derive(draft.seed, 0xD4AF),
-                                         static_cast<std::uint64_t>(draft.position) + static_cast<std::uint64_t>(n)),
-                                  static_cast<std::uint64_t>(number));
+        auto noise = number == 0 ? mark(parent) : 0;
+        if (noise == 0)
+          noise = derive(derive(derive(draft.seed, 0xD4AF),
+                                static_cast<std::uint64_t>(draft.position) + static_cast<std::uint64_t>(n)),
+                         static_cast<std::uint64_t>(number));
         auto const drawn = *std::ranges::max_element(
             list, {}, [&](Candidate c) { return static_cast<double>(c.log_prob) + gumbel(noise, c.token); });
         auto const guess = static_cast<std::int32_t>(draft.tokens->size());
@@ -240,6 +251,7 @@ class DraftTrees {
   std::vector<std::int32_t> order_, made_;
   TreeBudget budget_;
   std::vector<Sequence> drawn_;  // behind one path
+  std::vector<Token> guessed_;
 };
 
 }  // namespace sluice::inline v0::detail

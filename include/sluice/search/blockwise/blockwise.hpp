@@ -49,6 +49,7 @@ namespace sluice::inline v0 {
 template <Acceptance A = acceptance::Exact>
 struct Blockwise {
   static constexpr bool draws = requires { requires A::draws; };  ///< whether guesses are to be drawn
+  static constexpr bool marks = detail::MarkingAcceptance<A>;     ///< whether the rule takes a Watermark
 
   std::int32_t block = 4;  ///< maximum number of tokens verified in a round on one path; >= 1; 1: no guesses
   A accept{};
@@ -82,6 +83,7 @@ struct Blockwise {
     std::vector<std::int32_t> blocks;       // tokens settled in each round
     std::vector<Candidate> scratch;         // of the rule
     [[no_unique_address]] detail::ScratchOf<A> own_scratch;
+    [[no_unique_address]] detail::MarksOf<A> marks;
     std::uint64_t seed = 0;
     detail::AdaptiveBlock adapting;
     std::int32_t held = 0;           // tokens in the slot that remain
@@ -112,6 +114,10 @@ struct Blockwise {
     s.guesses.clear(), s.blocks.clear(), s.drafted.clear();
     s.adapting.reset(), s.built = false;
     s.pending.assign(1, sentence.last), s.held = sentence.held;
+    if constexpr (marks) {
+      s.marks.marker = accept.marker();
+      s.marks.text.assign(sentence.prefix.begin(), sentence.prefix.end());
+    }
     s.first = true;
   }
 
@@ -125,6 +131,9 @@ struct Blockwise {
       // A guess may be accepted although it is not among the best, so its log-probability is needed.
       if constexpr (draws) A::ask(q, s.names[node]);
       else if (!A::lossless) q.probes = s.tree.kid_tokens(node);
+      if constexpr (marks)
+        if (s.marks.marker.on())
+          accept.ask_marked(q, s.marks.marker, mark(s, text_to(s, node), s.tree.depth(node)), s.vocabulary->size);
       return q;
     });
   }
@@ -148,7 +157,7 @@ struct Blockwise {
       node = static_cast<std::size_t>(s.tree.kids(node)[static_cast<std::size_t>(kid)]);
       if (node <= first_path) ++s.held;
       else s.pending.push_back(token.token);
-      if (s.keep(token)) {
+      if (keep(s, token)) {
         s.blocks.push_back(settled + 1);
         return true;
       }
@@ -198,6 +207,34 @@ struct Blockwise {
     accept.ask(q, s.seed, position, s.vocabulary->size);
     return q;
   }
+  /// The output up to a node of the guesses, prefix included.
+  std::span<Token const> text_to(State& s, std::size_t node) const requires marks {
+    auto& path = s.marks.path;
+    path = s.marks.text;
+    auto const depth = static_cast<std::size_t>(s.tree.depth(node));
+    path.resize(path.size() + depth);
+    for (auto i = path.size(); node != 0; node = s.tree.parent(node)) path[--i] = s.tree.token(node);
+    return path;
+  }
+  /// The mark of the token after `text`, which is `ahead` guesses longer than the output.
+  detail::Mark mark(State const& s, std::span<Token const> text, std::int32_t ahead) const requires marks {
+    return accept.mark(s.marks.marker, text, s.seed, s.size() + ahead);
+  }
+  /// The model's own choice after the output.
+  Candidate own(State& s, Line const& line) const {
+    if constexpr (marks)
+      if (s.marks.marker.on())
+        return accept.own_marked(line, s.seed, s.size(), s.scratch, s.marks.marker, mark(s, s.marks.text, 0),
+                                 s.marks.weights);
+    return accept.own(line, s.seed, s.size(), s.scratch);
+  }
+  /// Appends a token to the output.
+  bool keep(State& s, Candidate token) const {
+    if constexpr (marks)
+      if (s.marks.marker.on()) s.marks.text.push_back(token.token);
+    return s.keep(token);
+  }
+
   static bool is_eos(State const& s, Token token) { return s.vocabulary->ends(token); }
 
   std::int32_t most(State const& s) const {
@@ -243,8 +280,12 @@ struct Blockwise {
     Candidate own;
     if constexpr (draws) {
       s.tree.draws(node, s.drawn);
-      own = accept.choose(line, s.names[node], s.drawn, s.guesses, s.drafted, s.seed, s.size(), s.own_scratch);
-    } else own = accept.own(line, s.seed, s.size(), s.scratch);
+      std::uint64_t marked = 0;
+      if constexpr (marks)
+        if (s.marks.marker.on())
+          if (auto const its = mark(s, s.marks.text, 0); its.marked) marked = its.place.noise;
+      own = accept.choose(line, s.names[node], s.drawn, s.guesses, s.drafted, s.seed, s.size(), s.own_scratch, marked);
+    } else own = this->own(s, line);
     if (kids.empty()) return {-1, own};
     auto kept = place(own.token);  // the model's own token comes before other acceptable ones
     auto const possible = [&](std::int32_t i) {
@@ -268,7 +309,7 @@ struct Blockwise {
     s.guesses.clear(), s.drafted.clear(), s.built = false;
     if (own.token < 0) return s.ended = true;
     s.pending.push_back(own.token);
-    if (s.keep(own)) s.blocks.push_back(1);
+    if (keep(s, own)) s.blocks.push_back(1);
     return s.ended;
   }
 };

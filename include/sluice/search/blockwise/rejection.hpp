@@ -12,11 +12,14 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/sample/sample.hpp>
+#include <sluice/watermark/detail/marker.hpp>
+#include <sluice/watermark/watermark.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -31,13 +34,29 @@ namespace sluice::inline v0::acceptance {
 ///
 /// Unlike Sampling, the output is not that of Sample with the same seed; it only has the same distribution. In return
 /// the rule accepts as many guesses as possible. It probes only the tokens in q, not the whole line.
+///
+/// Under a Watermark (scheme gumbel, function sluice, with `second`) a draft that chooses by this rule draws its guesses with
+/// the first of the two keys, and what remains of p is drawn with the second: so whether a guess is accepted depends on neither,
+/// and the distribution stays. detect_watermark() weighs the two by `second`, which should be the share of tokens that are no
+/// accepted guesses. Guesses of a draft that does not know the keys carry no marks. Of several guesses for one position only the
+/// first is marked.
 struct Rejection {
   float temperature = 1;  ///< as in Sample; > 0
+  Watermark watermark{};
 
   static constexpr bool lossless = true;
   static constexpr bool draws = true;
   void check() const {
     require(temperature > 0 && std::isfinite(temperature), "accept.temperature", temperature, "must be a number > 0");
+    watermark.check();
+    auto const off = !watermark.on();
+    require(off || watermark.scheme == WatermarkScheme::gumbel, "accept.watermark.scheme",
+            sluice::name(watermark.scheme),
+            "changes the distribution by which guesses are judged: choose gumbel, or accept by acceptance::Sampling");
+    require(off || watermark.prf == WatermarkPrf::sluice, "accept.watermark.prf", sluice::name(watermark.prf),
+            "would need the whole line for what remains of it: choose sluice, or accept by acceptance::Sampling");
+    require(off || watermark.second > 0, "accept.watermark.second", watermark.second,
+            "must be above 0: what remains after a guess must not be drawn with the key that drew the guess");
   }
   void ask(Query& query, std::uint64_t seed, std::int32_t position, std::int32_t) const {
     query.temperature = temperature, query.best = 1, query.noise = noise(seed, position, 0);
@@ -46,6 +65,23 @@ struct Rejection {
     return line.best.empty() ? Candidate{-1, 0} : line.best[0];
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
+
+  detail::Marker marker() const { return detail::Marker(watermark); }
+  detail::MarkScratch mark_scratch() const { return {}; }
+  detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t, std::int32_t) const {
+    return marker.mark_with(text, true);
+  }
+  detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
+                          std::int32_t) const {
+    return marker.mark_with(text, false);
+  }
+  void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark, std::int32_t) const {
+    query.noise = marker.noise(mark, query.noise);
+  }
+  Candidate own_marked(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&, detail::Marker const&,
+                       detail::Mark const&, detail::MarkScratch&) const {
+    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+  }
 
   /// Memory of choose().
   struct Scratch {
@@ -80,11 +116,12 @@ struct Rejection {
     query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
   }
 
-  /// Chooses the next token; `line` has probes for `names`.
+  /// Chooses the next token; `line` has probes for `names`. \param marked  the noise of the query if what remains is to be
+  /// drawn with it; 0: not
   template <class = void>
   Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
                    std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed, std::int32_t position,
-                   Scratch& scratch) const {
+                   Scratch& scratch, std::uint64_t marked = 0) const {
     auto& [left, drawn] = scratch;
     auto const at = [&](Token token) {
       return static_cast<std::size_t>(std::ranges::lower_bound(names, token) - names.begin());
@@ -97,6 +134,7 @@ struct Rejection {
     auto rest = (std::max)(0.0, 1 - sum);  // probability of the tokens not in names
     auto const outside = std::ranges::find_if(line.best, [&](Candidate c) { return !named(c.token); });
     if (outside == line.best.end()) rest = 0;
+    double scale = 1;  // of the tokens not in names
     for (std::size_t round = 0; round < guesses.size(); ++round) {
       auto const guess = guesses[round];
       auto const x = at(tokens[static_cast<std::size_t>(guess)]);
@@ -111,9 +149,19 @@ struct Rejection {
       sum = 0;
       for (std::size_t i = 0; i < names.size(); ++i)
         left[i] = (std::max)(0.0, left[i] / total - drawn[i]), sum += left[i];
-      rest /= total;
+      rest /= total, scale /= total;
     }
     if (!(sum + rest > 0)) return line.best.empty() ? Candidate{-1, 0} : line.best[0];
+    if (marked != 0) {  // `outside` is the best of its kind under this noise
+      auto best = names.size();
+      auto most = rest > 0 ? static_cast<double>(outside->log_prob) + std::log(scale) + gumbel(marked, outside->token)
+                           : -std::numeric_limits<double>::infinity();
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        auto const value = std::log(left[i]) + gumbel(marked, names[i]);
+        if (left[i] > 0 && value > most) best = i, most = value;
+      }
+      return best == names.size() ? *outside : Candidate{names[best], line.probes[best]};
+    }
     auto u = uniform(noise(seed, position, 0), -1) * (sum + rest);
     if (u < rest) return *outside;
     u -= rest;

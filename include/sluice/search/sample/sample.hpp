@@ -15,6 +15,8 @@
 #include <sluice/search/sample/sampler_chain.hpp>
 #include <sluice/search/sample/samplers.hpp>
 #include <sluice/search/sample/truncation.hpp>
+#include <sluice/watermark/detail/marker.hpp>
+#include <sluice/watermark/watermark.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -40,6 +42,11 @@ namespace sluice::inline v0 {
 /// tokens. So the same seed gives the same text in any batch and under any schedule. A sample does not depend on the
 /// number of samples, and continues in the same way if its beginning is given as a prefix (except that Mirostat and
 /// AdaptiveP do not take a prefix into account).
+///
+/// With a Watermark the argmax is over the key's numbers, or probabilities are changed by them, after all samplers; log_prob
+/// stays the model's. The scheme gumbel with the function `sluice` draws in the expander as without a watermark; any other
+/// needs a list of all remaining tokens: without truncation that is the whole line, sorted, O(V log V). Repeated contexts are
+/// looked for in the output, O(length) per token.
 ///
 /// The samples of one sentence share the prompt: it is run once, in one slot. One row per step for each sample that has
 /// not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
@@ -67,6 +74,7 @@ struct Sample {
   bool distinct = false;  ///< drop duplicates, and sort by log_prob (ties by tokens): up to `samples` different
                           ///< hypotheses, best first
   LengthLimits length{};
+  Watermark watermark{};  ///< marks that detect_watermark() finds; off by default
 
   /// The noise with which sample `sample` of a sentence draws token `position` of its output, forced prefix included.
   template <class = void>
@@ -95,6 +103,10 @@ struct Sample {
     std::vector<Candidate> scratch;  // of the truncation
     SamplerChain chain{};            // all options
     SamplerChain::Scratch left;
+    detail::Marker marker;
+    std::vector<std::vector<Token>> texts;  // [samples]: of the outputs, prefix included; if marked
+    std::vector<detail::Mark> marks;        // [samples]: of their next token
+    detail::MarkScratch weights;
     std::int32_t held = 0;       // tokens in the slots
     std::int32_t generated = 0;  // tokens, prefix included
     Token last = 0;              // the first token fed
@@ -105,7 +117,10 @@ struct Sample {
   template <class = void>
   void check() const {
     require(samples >= 1, "samples", samples, "must be at least 1");
-    chain().check(), length.check();
+    chain().check(), length.check(), watermark.check();
+    require(samples == 1 || watermark.scheme != WatermarkScheme::gumbel || watermark.second > 0, "samples", samples,
+            "would all be the same: the watermark's key draws each of them alike. Set watermark.second, or choose the "
+            "scheme synthid");
   }
   std::int32_t slot_count() const { return samples; }
 
@@ -139,6 +154,8 @@ struct Sample {
  private:
   template <class = void>
   Query query(State const& s, std::int32_t sample) const;
+  template <class = void>
+  void mark(State& s) const;
   /// The candidates from which a sample draws, or from which the chain chooses.
   template <class = void>
   std::span<Candidate const> cut(State& s, Line const& line) const {
@@ -147,10 +164,17 @@ struct Sample {
   template <class = void>
   void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
   template <class = void>
-  Candidate choose(State& s, SamplerState& state, std::span<Candidate const> list, std::uint64_t own) const {
-    if (s.plain) return draw(list, own);
+  Candidate choose(State& s, std::size_t sample, std::span<Candidate const> list, std::uint64_t own) const {
+    auto& state = s.drawn[sample].sampler;
+    auto const drawn = [&](std::span<Candidate const> from) {
+      if (from.size() == 1 || !s.marker.on()) return draw(from, own);
+      auto const& mark = s.marks[sample];
+      if (!mark.marked || s.marker.by_noise()) return draw(from, s.marker.noise(mark, own));
+      return from[s.marker.draw(from, mark, own, s.weights)];
+    };
+    if (s.plain) return drawn(list);
     s.chain.apply(list, s.vocabulary->size, state, own, s.left);
-    return s.chain.took(draw(s.chain.candidates(s.left), own).token, list, state, s.left);
+    return s.chain.took(drawn(s.chain.candidates(s.left)).token, list, state, s.left);
   }
 };
 
@@ -162,20 +186,38 @@ void Sample::begin(State& s, Sentence const& sentence) const {
   s.chain = chain(), s.plain = s.chain.plain();
   s.drawn.assign(static_cast<std::size_t>(samples), {.sampler = s.chain.begin()});
   s.unused.clear();
+  s.marker = detail::Marker(watermark);
+  if (s.marker.on()) {
+    s.texts.resize(s.drawn.size()), s.marks.resize(s.drawn.size());
+    for (auto& text : s.texts) text.assign(sentence.prefix.begin(), sentence.prefix.end());
+  }
   s.held = sentence.held, s.last = sentence.last;
   s.first = true, s.forked = false;
   s.generated = s.prefix.size();
+}
+
+/// Finds out how the next tokens are marked.
+template <class Void>
+void Sample::mark(State& s) const {
+  if (!s.marker.on()) return;
+  for (std::size_t i = 0; i < s.drawn.size(); ++i)
+    if (s.drawn[i].alive)
+      s.marks[i] = s.marker.mark(s.texts[i], noise(s.seed, static_cast<std::int32_t>(i), s.generated));
 }
 
 /// The query for the line that `sample` draws from; -1: all samples draw from it.
 template <class Void>
 Query Sample::query(State const& s, std::int32_t sample) const {
   Query q{.edits = s.edits(s.generated), .temperature = temperature};
+  auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
+  auto const marked = sample >= 0 && s.marker.on() && s.marks[static_cast<std::size_t>(sample)].marked;
+  auto const alone = own != 0 && (!marked || s.marker.by_noise());  // the expander may draw
   if (!s.plain) {
-    auto const own = sample >= 0 ? noise(s.seed, sample, s.generated) : 0;
-    s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>((std::max)(sample, 0))].sampler, own);
-  } else if (sample >= 0 && truncation().off()) q.best = 1, q.noise = noise(s.seed, sample, s.generated);
+    s.chain.ask(q, s.vocabulary->size, s.drawn[static_cast<std::size_t>((std::max)(sample, 0))].sampler,
+                alone ? own : 0);
+  } else if (alone && truncation().off()) q.best = 1, q.noise = own;
   else truncation().ask(q, s.vocabulary->size);
+  if (q.noise != 0 && marked) q.noise = s.marks[static_cast<std::size_t>(sample)].place.noise;
   return q;
 }
 
@@ -184,6 +226,7 @@ void Sample::plan(State& s, Plan& plan) const {
   for (auto const slot : s.unused) plan.release(slot);
   s.unused.clear();
   if (s.bounds.max == 0) return;
+  mark(s);
   if (s.first) {
     plan.row(0, 0, s.held, {&s.last, 1});
     return plan.ask(query(s, samples == 1 ? 0 : -1));
@@ -224,7 +267,8 @@ void Sample::take(State& s, std::size_t sample, std::span<Candidate const> list)
   auto& d = s.drawn[sample];
   d.lost = list.empty();
   if (!d.lost) {
-    auto const chosen = choose(s, d.sampler, list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
+    auto const chosen = choose(s, sample, list, noise(s.seed, static_cast<std::int32_t>(sample), s.generated));
+    if (s.marker.on()) s.texts[sample].push_back(chosen.token);
     d.node = s.history.add(d.node, chosen.token, chosen.log_prob);
     d.token = chosen.token, d.log_prob += static_cast<double>(chosen.log_prob);
     auto const full = s.generated + 1 >= s.bounds.max;
