@@ -56,7 +56,7 @@ endforeach()
 set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
-  ^ngram/ # likewise
+  ^ngram/ ^suffix/ # likewise
   ^frames/ ^search/frames/ # for models that score frames: include sluice/search/frames/ctc_beam_search.hpp if you need it
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^output/projection/compiled_ # needs the compiled library
@@ -128,6 +128,7 @@ set(folders
   "grammar:core search/common search/rule"
   "catalogue:core output/simd search/common search/beam search/rule"
   "ngram:core output/simd catalogue"
+  "suffix:core catalogue model"
   "frames:core" "search/frames:core search/common search/rule ngram frames"
   "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
