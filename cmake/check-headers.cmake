@@ -56,7 +56,7 @@ endforeach()
 set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
-  ^ngram/ # likewise
+  ^ngram/ ^suffix/ # likewise
   ^watermark/key_file$ # reads and writes files
   ^frames/ ^search/frames/ # for models that score frames: include sluice/search/frames/ctc_beam_search.hpp if you need it
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
@@ -125,13 +125,13 @@ set(folders
   "search/sample:core search/common watermark"
   "search/exact:core search/common"
   "search/rule:core search/common watermark" "search/bias:core search/common search/rule" "search/smc:core search/common search/rule"
-  "frames:core output/simd" "search/frames:core search/common search/rule frames"
   "search/blockwise:core search/common search/sample watermark"
   "search/constraint:core search/common search/beam search/rule"
   "grammar:core search/common search/rule"
   "catalogue:core output/simd search/common search/beam search/rule"
   "ngram:core output/simd catalogue"
-  "frames:core" "search/frames:core search/common search/rule ngram frames"
+  "suffix:core catalogue model"
+  "frames:core output/simd" "search/frames:core search/common search/rule ngram frames"
   "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
   "engine:core output/packed output/projection model"
   "c:"

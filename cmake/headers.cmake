@@ -345,6 +345,14 @@ set(SLUICE_HEADERS
   include/sluice/simultaneous/commitment.hpp
   include/sluice/simultaneous/latency.hpp
   include/sluice/sluice.hpp
+  include/sluice/suffix/detail/frequent_paths.hpp
+  include/sluice/suffix/detail/suffix_file.hpp
+  include/sluice/suffix/detail/suffix_guesses.hpp
+  include/sluice/suffix/detail/suffix_merge.hpp
+  include/sluice/suffix/detail/suffix_places.hpp
+  include/sluice/suffix/detail/suffix_segment.hpp
+  include/sluice/suffix/suffix_cache.hpp
+  include/sluice/suffix/with_suffix_cache.hpp
   include/sluice/version.hpp
   include/sluice/watermark/detail/green.hpp
   include/sluice/watermark/detail/mark_numbers.hpp

@@ -25,6 +25,9 @@ struct Releasing : Fine {
 struct Proposing : Fine {
   void propose(WRONG(std::span<Draft const>, std::vector<Draft>&)) {}
 };
+struct Remembering : Fine {
+  void remember(WRONG(Decoded const&, Decoded&)) {}
+};
 struct Encoding : Fine {
   using Encoded = int;
   using Fine::start;
@@ -72,7 +75,8 @@ void use() {
 }
 
 int main() {
-  use<Releasing>(), use<Proposing>(), use<Encoding>(), use<Limited>(), use<Measuring>(), use<Able>();
+  use<Releasing>(), use<Proposing>(), use<Remembering>(), use<Encoding>(), use<Limited>(), use<Measuring>(),
+      use<Able>();
   use<Fine, Drafting>(), use<Fine, Settling>(), use<Fine, Inserting>(), use<Fine, Finishing>(), use<Fine, Needing>(),
       use<Fine, Checking>();
   use<Fine, Greedy, Adapting>(), use<Fine, Greedy, Batched, Tracing>();

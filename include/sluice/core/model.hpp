@@ -23,6 +23,7 @@ SLUICE_NAMES(release)
 SLUICE_NAMES(encode)
 SLUICE_NAMES(source_length)
 SLUICE_NAMES(propose)
+SLUICE_NAMES(remember)
 SLUICE_NAMES(attachments)
 SLUICE_NAMES(growth)
 
@@ -42,7 +43,7 @@ namespace sluice::inline v0 {
 /// the content of its rows' slots is unspecified, and release must accept such slots. release must not throw; if it does, the
 /// exception is dropped.
 /// Optional members: `abilities`, `limits()`, `release(slots)`, `encode`, `source_length(source)`, `propose`,
-/// `attachments()`, `growth(source)`; a member with one of these names and another signature is a compile error.
+/// `remember(decoded)`, `attachments()`, `growth(source)`; a member with one of these names and another signature is a compile error.
 ///
 /// Semantic requirement: a line depends on its slot's source and tokens only, so that the batch never changes a result. (A model
 /// whose numerics depend on the batch works too; then the numbers depend on the batch, and only the search does not.)
@@ -124,11 +125,25 @@ struct Draft {
   /// -1: the line after the first `length` tokens of `slot`.
   Slot seen = -1;
   std::int32_t seen_line = 0;
+  bool remember = true;  ///< Request::remember; false: do not guess from what other requests left
 };
 
 /// A model that guesses tokens ahead: `propose` is called once a step, for all sentences in it that want guesses.
 template <class M>
 concept ProposingModel = Model<M> && requires(M& model, std::span<Draft const> drafts) { model.propose(drafts); };
+
+/// What was decoded for a sentence that has just ended without a failure.
+struct Decoded {
+  Slot slot = 0;                    ///< its first, which still holds its source
+  std::span<Token const> prompt{};  ///< as fed; never empty
+  std::span<Token const> output{};  ///< the tokens of the best hypothesis, forced prefix and final eos included
+};
+
+/// A model that remembers what was decoded, to guess from it later (WithSuffixCache): `remember` is called when a sentence ends,
+/// before its slots are released, unless its request has Request::remember = false. If it throws, the exception is dropped: no
+/// result depends on it.
+template <class M>
+concept RememberingModel = Model<M> && requires(M& model, Decoded const& decoded) { model.remember(decoded); };
 
 /// Small data that a model attaches to the lines of a step: attention over the source, the number of a frame.
 struct Attachments {
@@ -236,6 +251,8 @@ consteval bool model_names() {
                 "sluice: a model's `release` must take a std::span<Slot const>");
   static_assert(ProposingModel<M> || !stray_propose<M>(),
                 "sluice: a model's `propose` must take a std::span<Draft const>");
+  static_assert(RememberingModel<M> || !stray_remember<M>(),
+                "sluice: a model's `remember` must take a sluice::Decoded const&");
   static_assert(AttachingModel<M> || !stray_attachments<M>(),
                 "sluice: a model's `attachments` must take nothing and return sluice::Attachments");
   static_assert(!GrowingModel<M> || !EncodingModel<M>,

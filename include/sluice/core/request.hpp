@@ -43,6 +43,9 @@ struct Request {
   std::int32_t direction = 0;  ///< of a multilingual model: goes to the expander unchanged. See ClusteredProjection
   Confidence confidence{};     ///< which logprobs to return; none by default
   bool traced = false;         ///< whether a TraceEach follows it
+  /// Whether it takes part in what a model remembers of other requests (SuffixCache). false: its prompt and output are not stored
+  /// for others, and its guesses do not come from what others left, so that it runs as if nothing were stored.
+  bool remember = true;
 };
 
 namespace detail {

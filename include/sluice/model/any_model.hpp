@@ -21,7 +21,7 @@
 namespace sluice::inline v0 {
 
 /// Holds any model of one source type and answer type behind a few virtual calls per step. It passes on everything the
-/// model offers: abilities, limits, encoding ahead, guesses and attachments. With it, decoders are compiled once, in
+/// model offers: abilities, limits, encoding ahead, guesses, what it remembers and attachments. With it, decoders are compiled once, in
 /// one translation unit, for all models of a program; the rest of the program may be C++17 (see
 /// docs/getting-started.md). If a search needs something that the held model cannot do, making the decoder fails.
 template <class SourceType, class AnswerType = Scores<float>>
@@ -61,6 +61,7 @@ class AnyModel {
   }
   bool proposes() const { return held_->proposes(); }
   void propose(std::span<Draft const> drafts) { held_->propose(drafts); }
+  void remember(Decoded const& decoded) { held_->remember(decoded); }
   Attachments attachments() { return held_->attachments(); }
 
  private:
@@ -81,6 +82,7 @@ class AnyModel {
     virtual void start(void* encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) = 0;
     virtual bool proposes() const = 0;
     virtual void propose(std::span<Draft const> drafts) = 0;
+    virtual void remember(Decoded const& decoded) = 0;
     virtual Attachments attachments() = 0;
   };
 
@@ -116,6 +118,9 @@ class AnyModel {
     bool proposes() const override { return sluice::proposes(std::as_const(model)); }
     void propose([[maybe_unused]] std::span<Draft const> drafts) override {
       if constexpr (ProposingModel<M>) model.propose(drafts);
+    }
+    void remember([[maybe_unused]] Decoded const& decoded) override {
+      if constexpr (RememberingModel<M>) model.remember(decoded);
     }
     Attachments attachments() override {
       if constexpr (AttachingModel<M>) return model.attachments();

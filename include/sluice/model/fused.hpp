@@ -167,6 +167,7 @@ class Fused
   }
 
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
+  void remember(Decoded const& decoded) requires RememberingModel<M> { model_.remember(decoded); }
   Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 
  private:

@@ -55,6 +55,7 @@ class Projected : public detail::Forwarding<M> {
     model_.start(encoded, items, slot_numbers);
   }
   void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
+  void remember(Decoded const& decoded) requires RememberingModel<M> { model_.remember(decoded); }
 
  private:
   P& projection_;

@@ -33,6 +33,7 @@ struct Releasing final : detail::AnyModelSide {
     no();
   }
   void propose(std::span<Draft const>) override { no(); }
+  void remember(Decoded const&) override { no(); }
   Attachments attachments(std::size_t) override { no(); }
   std::shared_ptr<void> encode(std::span<void const* const>) const override { no(); }
   void start(void*, std::span<std::int32_t const>, std::span<Slot const>) override { no(); }

@@ -46,7 +46,7 @@ struct AnyRequest : Interface {
   std::int32_t direction = 0;
   Confidence confidence{};
   std::int32_t source_length = -1;
-  bool traced = false;
+  bool traced = false, remember = true;
 };
 
 /// A search and its state for one sentence.
@@ -95,6 +95,7 @@ struct AnyModelSide : Interface {
   virtual Expansion step(StepPlan const& step, ExtraQueries const* extra, Statistics::Seconds& seconds,
                          AnyStopwatch& stopwatch) = 0;
   virtual void propose(std::span<Draft const> drafts) = 0;
+  virtual void remember(Decoded const& decoded) = 0;
   /// The attachments of the step just run, whose plan had so many lines.
   virtual Attachments attachments(std::size_t lines) = 0;
   /// Encodes sources. start() takes what it returns.
@@ -104,7 +105,7 @@ struct AnyModelSide : Interface {
   Vocabulary vocabulary{};
   Limits limits{};
   Abilities abilities{};
-  bool encodes = false, proposes = false, grows = false;
+  bool encodes = false, proposes = false, remembers = false, grows = false;
   bool attaches = false, answers_entropy = true;
   bool alike = false;  ///< sources are empty: the input is in the prompts
 };

@@ -42,6 +42,8 @@ class Results {
       }
     if (why != Failure::none) result.fail(why, std::move(message), std::move(cause));
     if (!result.hypotheses.empty()) state_.statistics.tokens += result.hypotheses.front().tokens.size();
+    if (state_.model.remembers && s.request->remember && result.ok() && !result.hypotheses.empty())
+      state_.model.remember({.slot = s.base, .prompt = s.request->prompt, .output = result.hypotheses.front().tokens});
     s.ended = true;  // set first: there is one result even if what follows throws
     deliver(std::move(result));
     state_.cache.give_back(s.base, s.slot_count, state_is_valid(why) && s.prefill.done());

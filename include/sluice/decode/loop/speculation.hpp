@@ -48,7 +48,7 @@ class Speculation {
   template <class = void>
   void ask(Running& s) {
     if (!on_ || !s.prefill.done()) return;
-    Draft draft{.slot = s.base, .added = added_, .explore = times_.explore()};
+    Draft draft{.slot = s.base, .added = added_, .explore = times_.explore(), .remember = s.request->remember};
     try {
       if (s.search->draft(draft)) drafts_.push_back(draft);
     } catch (...) {

@@ -78,7 +78,7 @@ struct ModelSideOf final : AnyModelSide {
     abilities = sluice::abilities(std::as_const(model));
     alike = std::is_empty_v<Source> && std::is_default_constructible_v<Source>;
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
-    attaches = AttachingModel<M>, grows = GrowingModel<M>;
+    attaches = AttachingModel<M>, remembers = RememberingModel<M>, grows = GrowingModel<M>;
     if constexpr (requires { E::answers_entropy; }) answers_entropy = E::answers_entropy;
   }
   std::int32_t source_length(void const* source) const override {
@@ -113,6 +113,14 @@ struct ModelSideOf final : AnyModelSide {
   }
   void propose([[maybe_unused]] std::span<Draft const> drafts) override {
     if constexpr (ProposingModel<M>) model.propose(drafts);
+  }
+  void remember([[maybe_unused]] Decoded const& decoded) override {
+    if constexpr (RememberingModel<M>) {
+      try {
+        model.remember(decoded);
+      } catch (...) {  // no result depends on it
+      }
+    }
   }
   Attachments attachments([[maybe_unused]] std::size_t lines) override {
     if constexpr (AttachingModel<M>) {
@@ -223,7 +231,7 @@ struct RequestOf final : AnyRequest {
   explicit RequestOf(Request<Source, S>&& request) : text(std::move(request.source)), own(std::move(request.search)) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
     seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
-    confidence = request.confidence, traced = request.traced;
+    confidence = request.confidence, traced = request.traced, remember = request.remember;
   }
   void const* source() const override { return &text; }
   void* source() override { return &text; }

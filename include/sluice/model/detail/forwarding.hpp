@@ -46,6 +46,7 @@ class Forwarding : public EncodedOf<M>, public Claim<detail::KnownAbilities<M>, 
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     return std::as_const(model_).encode(sources);
   }
+  void remember(Decoded const& decoded) requires RememberingModel<M> { model_.remember(decoded); }
   Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 
  protected:

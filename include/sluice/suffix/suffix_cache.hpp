@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// SuffixCache: what was decoded, indexed by its suffixes, for suffix decoding.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/catalogue/detail/mapped_bytes.hpp>
+#include <sluice/core/error.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/suffix/detail/suffix_file.hpp>
+#include <sluice/suffix/detail/suffix_merge.hpp>
+#include <sluice/suffix/detail/suffix_places.hpp>
+#include <sluice/suffix/detail/suffix_segment.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+/// Remembers what was decoded, and finds what followed the last tokens of a text before: the global tree of suffix decoding
+/// (SuffixDecoding: Oliaro et al. 2025; `suffix` of vLLM, ArcticInference's SuffixDecodingCache). WithSuffixCache guesses from it.
+/// Any number of threads may insert and look up, and any number of models share one.
+///
+/// An array of suffixes sorted from their ends, as in context sorting, rather than a suffix automaton or tree: 8.5 bytes a token in
+/// place of some 80; one search finds the longest match and all shorter ones around it; it lies in a file as it does in memory; and a
+/// text can be forgotten. New texts go into a small array, which is merged into larger ones (at most four are searched), a little with
+/// each insertion. Readers never wait for that: they hold what was there when they began.
+///
+/// It holds at most `tokens` tokens. Beyond that, those texts are forgotten that were inserted, or last guessed from, longest ago. What
+/// it holds depends only on the order of insertions and look-ups. While a large array is merged, old and new are both in memory.
+class SuffixCache {
+ public:
+  /// \param tokens   how many it may hold, with the contexts of texts; >= 4096
+  /// \param longest  how many last tokens of a text are compared; 1 to 256. As many tokens before each text are stored
+  /// \throws std::invalid_argument  for other numbers
+  template <class = void>
+  explicit SuffixCache(std::int64_t tokens = 10'000'000, std::int32_t longest = 32) : depth_(longest) {
+    require(tokens >= 4096 && tokens <= (std::numeric_limits<std::int32_t>::max)(), "SuffixCache: tokens", tokens,
+            "must be from 4096 to 2147483647");
+    require(longest >= 1 && longest <= static_cast<std::int32_t>(detail::suffix_depth), "SuffixCache: longest", longest,
+            "must be from 1 to 256");
+    auto const all = static_cast<std::size_t>(tokens);
+    middle_ = all / 32, tail_ = (std::min)(middle_, std::size_t{8192}), text_ = all / 64;
+    main_ = all - 2 * (middle_ + tail_ + text_) - (tail_ + text_);
+    reset();
+  }
+  SuffixCache(SuffixCache const&) = delete;
+  SuffixCache& operator=(SuffixCache const&) = delete;
+
+  /// Remembers a text. Of a very long one, only the end: an insertion may have 1/64 of all tokens. Takes a few microseconds for
+  /// each token, and copies an array of at most 8,192 tokens.
+  /// \param before   what precedes it (source, prompt); only the last `longest` tokens count, and nothing is guessed from within them.
+  ///                 Only what follows its last negative number counts
+  /// \param decoded  the text; nothing happens if it is empty
+  /// \throws std::invalid_argument  for a negative token in `decoded`
+  template <class = void>
+  void insert(std::span<Token const> before, std::span<Token const> decoded) {
+    for (auto const token : decoded) require(token >= 0, "SuffixCache: token", token, "must not be negative");
+    if (decoded.empty()) return;
+    auto const most = static_cast<std::size_t>(depth_);
+    std::lock_guard const lock(writing_);
+    auto made = std::make_shared<detail::SuffixSegment>();
+    auto& tokens = made->own_tokens;
+    tokens.push_back(-1);
+    if (decoded.size() < text_) {
+      auto const context = detail::after_negative(before.last((std::min)(before.size(), most)));
+      auto const room = text_ - decoded.size() - 1;
+      auto const some = context.last((std::min)(context.size(), room));
+      tokens.insert(tokens.end(), some.begin(), some.end());
+    } else decoded = decoded.last(text_ - 1);
+    auto const first = tokens.size();
+    tokens.insert(tokens.end(), decoded.begin(), decoded.end());
+    tokens.push_back(-1);
+    made->own_texts.assign(1, 0);
+    made->show();
+    for (auto i = first; i + 1 < tokens.size(); ++i) made->own_order.push_back(static_cast<std::uint32_t>(i));
+    std::stable_sort(made->own_order.begin(), made->own_order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return made->before(a, *made, b, depth_); });
+    made->show();
+    for (std::size_t i = 0; i < made->order.size(); i += detail::SuffixSegment::every)
+      made->keys.push_back(made->key(made->order[i]));
+    made->used = std::make_unique<std::atomic<std::uint32_t>[]>(1);
+    made->used[0].store(++clock_, std::memory_order_relaxed);
+    largest_ = (std::max)(largest_, *std::max_element(decoded.begin(), decoded.end()));
+    add(std::move(made), tokens.size());
+  }
+
+  /// How many tokens were decoded after these: how often the `context` (at most `longest` tokens of it count) occurred with a token of
+  /// an inserted text behind it. O(log tokens).
+  template <class = void>
+  std::int64_t count(std::span<Token const> context) const {
+    auto const all = places();
+    context = detail::after_negative(context);
+    context = context.last((std::min)(context.size(), static_cast<std::size_t>(all->depth)));
+    std::int64_t sum = 0;
+    for (auto const& segment : all->segments) {
+      detail::SuffixMatch match(*segment, context, all->depth);
+      match.widen(context, static_cast<std::int32_t>(context.size()), all->depth);
+      sum += static_cast<std::int64_t>(match.size());
+    }
+    return sum;
+  }
+
+  /// How many tokens it holds, with contexts.
+  template <class = void>
+  std::int64_t tokens() const {
+    std::int64_t sum = 0;
+    for (auto const& segment : places()->segments)
+      sum += static_cast<std::int64_t>(segment->tokens.size() - 1 - segment->texts.size());
+    return sum;
+  }
+  /// How many texts it holds.
+  template <class = void>
+  std::int64_t texts() const {
+    std::int64_t sum = 0;
+    for (auto const& segment : places()->segments) sum += static_cast<std::int64_t>(segment->texts.size());
+    return sum;
+  }
+  /// The bytes that its arrays take, those of a mapped file included, without what is being merged.
+  template <class = void>
+  std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (auto const& segment : places()->segments) sum += static_cast<std::int64_t>(segment->bytes());
+    return sum;
+  }
+  /// The largest token of any inserted text; -1: there are none.
+  template <class = void>
+  Token largest_token() const {
+    return places()->largest;
+  }
+  /// How many last tokens of a text are compared.
+  template <class = void>
+  std::int32_t longest() const {
+    return places()->depth;
+  }
+
+  /// Forgets everything.
+  template <class = void>
+  void clear() {
+    std::lock_guard const lock(writing_);
+    reset();
+  }
+
+  /// Writes a file, under another name first, which then replaces what was there: it may be mapped. Merges all arrays into one.
+  /// \throws std::runtime_error  naming the file
+  template <class = void>
+  void save(std::string const& path) {
+    auto const next = path + ".new";
+    {
+      std::ofstream stream(next, std::ios::binary | std::ios::trunc);
+      if (!stream) throw std::runtime_error(next + ": cannot be written");
+      try {
+        write(stream);
+      } catch (std::runtime_error const& problem) {
+        throw std::runtime_error(next + ": " + problem.what());
+      }
+    }
+    std::error_code problem;
+    std::filesystem::rename(next, path, problem);
+    if (problem) throw std::runtime_error(path + ": cannot be replaced: " + problem.message());
+  }
+  /// Writes the same to a binary stream.
+  /// \throws std::runtime_error  if writing to the stream fails
+  template <class = void>
+  void write(std::ostream& stream) {
+    std::lock_guard const lock(writing_);
+    settle();
+    detail::write_suffixes(stream, *segments_[0],
+                           {.depth = static_cast<std::uint32_t>(depth_), .largest = largest_, .clock = clock_});
+  }
+
+  /// Replaces everything by what a file holds, which is mapped: processes share its memory. `longest` becomes that of the file; what is
+  /// more than this cache may hold is forgotten later. The file must not be changed while it is used; save() replaces it by renaming.
+  /// \throws std::runtime_error  naming the file, and what is wrong; then nothing changes
+  template <class = void>
+  void load(std::string const& path) {
+    auto kept = detail::map_file(path);
+    try {
+      take(detail::read_suffixes(std::move(kept)));
+    } catch (std::runtime_error const& problem) {
+      throw std::runtime_error(path + ": " + problem.what());
+    }
+  }
+  /// The same from bytes, which are copied.
+  /// \throws std::runtime_error  naming what is wrong; then nothing changes
+  template <class = void>
+  void load_bytes(std::span<std::byte const> bytes) {
+    take(detail::read_suffixes(detail::copy_bytes(bytes)));
+  }
+
+  /// What look-ups see now: for WithSuffixCache.
+  template <class = void>
+  std::shared_ptr<detail::SuffixPlaces const> places() const {
+    std::lock_guard const lock(showing_);
+    return shown_;
+  }
+
+ private:
+  using Segment = std::shared_ptr<detail::SuffixSegment const>;
+
+  template <class = void>
+  static Segment nothing() {
+    auto made = std::make_shared<detail::SuffixSegment>();
+    made->own_tokens.assign(1, -1);
+    made->show();
+    return made;
+  }
+  template <class = void>
+  void reset() {
+    for (auto& segment : segments_) segment = nothing();
+    merging_.reset(), clock_ = 0, largest_ = -1;
+    show();
+  }
+  template <class = void>
+  void take(std::pair<detail::SuffixHead, Segment> read) {
+    std::lock_guard const lock(writing_);
+    reset();
+    depth_ = static_cast<std::int32_t>(read.first.depth);
+    clock_ = read.first.clock, largest_ = read.first.largest;
+    segments_[0] = std::move(read.second);
+    show();
+  }
+  template <class = void>
+  void show() {
+    auto made = std::make_shared<detail::SuffixPlaces>();
+    for (auto const& segment : segments_)
+      if (!segment->order.empty()) made->segments.push_back(segment);
+    made->depth = depth_, made->clock = clock_, made->largest = largest_;
+    std::lock_guard const lock(showing_);
+    shown_ = std::move(made);
+  }
+
+  template <class = void>
+  Segment merged(Segment a, Segment b, std::size_t most = (std::numeric_limits<std::size_t>::max)()) {
+    detail::SuffixMerge merge(std::move(a), std::move(b), depth_, most);
+    merge.step((std::numeric_limits<std::size_t>::max)());
+    return merge.take();
+  }
+  /// Adds a text of so many tokens.
+  template <class = void>
+  void add(Segment text, std::size_t count) {
+    auto& [main, joining, middle, tail] = segments_;
+    tail = merged(tail, std::move(text));
+    if (tail->tokens.size() >= tail_) middle = merged(middle, tail), tail = nothing();
+    if (middle->tokens.size() >= middle_) {
+      finish();
+      joining = middle, middle = nothing();
+      merging_.emplace(main, joining, depth_, main_);
+      rate_ = 2 * merging_->work() / middle_ + 1;  // done when the middle is half full again
+    } else if (merging_ && merging_->step(rate_ * count)) finish();
+    show();
+  }
+  /// Ends the merging into the main array.
+  template <class = void>
+  void finish() {
+    if (!merging_) return;
+    merging_->step((std::numeric_limits<std::size_t>::max)());
+    segments_[0] = merging_->take(), segments_[1] = nothing();
+    merging_.reset();
+  }
+  /// Merges everything into the main array.
+  template <class = void>
+  void settle() {
+    finish();
+    auto& [main, joining, middle, tail] = segments_;
+    main = merged(main, merged(middle, tail), main_);
+    middle = nothing(), tail = nothing();
+    show();
+  }
+
+  mutable std::mutex showing_;  // of shown_
+  std::shared_ptr<detail::SuffixPlaces const> shown_;
+
+  std::mutex writing_;  // of all that follows
+  std::int32_t depth_;
+  std::size_t main_ = 0, middle_ = 0, tail_ = 0, text_ = 0;  // how many tokens each may have
+  Segment segments_[4];  // main; what is being merged into it; middle; tail: later ones are smaller, and younger
+  std::optional<detail::SuffixMerge> merging_;
+  std::size_t rate_ = 1;  // work for each token
+  std::uint32_t clock_ = 0;
+  Token largest_ = -1;
+};
+
+}  // namespace sluice::inline v0
