@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// onnx_read_line: the text of pictures of lines, by a recogniser of PP-OCR under ONNX Runtime: best path, beam, words, boosted phrases.
+#include <sluice/core/matrix_view.hpp>
+#include <sluice/decode/decode.hpp>
+#include <sluice/engine/onnxruntime_graph.hpp>
+#include <sluice/frames/ctc_best_path.hpp>
+#include <sluice/frames/ctc_frames.hpp>
+#include <sluice/schedule/batched.hpp>
+#include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/ctc_beam_search.hpp>
+#include <sluice/search/frames/lexicon.hpp>
+#include <sluice/search/rule/rules.hpp>
+
+#include <text/bias.hpp>
+#include <text/command_line.hpp>
+#include <text/lines.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <onnxruntime/recogniser.hpp>
+#include <optional>
+#include <read_line/png_file.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace onnx_read_line {
+
+namespace {
+
+using sluice::Token;
+
+constexpr Token blank = 0;
+using Beam = sluice::CtcBeamSearch<sluice::Rules<sluice::Lexicon, sluice::Bias>>;
+
+struct Options {
+  std::filesystem::path recogniser, characters, lexicon, bias, frames;
+  std::vector<std::filesystem::path> pictures;
+  std::int32_t beam = 0, n_best = 0, threads = 1;
+};
+
+/// Nothing where help was asked for and given.
+std::optional<Options> parse(int argc, char const* const* argv) {
+  Options o;
+  text::CommandLine app("Reads pictures of lines of text with a recogniser of PP-OCR.", "onnx_read_line");
+  app.add("RECOGNISER", o.recogniser, "FILE", "ch_PP-OCRv4_rec_infer.onnx, or another")->required();
+  app.add("PICTURE", o.pictures, "FILE", "PNG of a line; one or more")->required();
+  app.add("--characters", o.characters, "FILE", "its labels, one in a line: ppocr_keys_v1.txt")->required();
+  app.add("--beam", o.beam, "N", "prefixes in the beam (the best path alone, or 32)")->check(text::whole(1, 10000));
+  app.add("--n-best", o.n_best, "N", "texts, with their scores")->check(text::whole(1, 10000));
+  app.add("--lexicon", o.lexicon, "FILE", "words, one in a line: letters stand in these words alone");
+  app.add("--bias", o.bias, "FILE", "phrases to prefer: phrase, tab, boost");
+  app.add("--frames", o.frames, "FILE", "write the log-probabilities of the first picture, float32 [frames, labels]");
+  app.add("--threads", o.threads, "N", "of ONNX Runtime (1)")->check(text::whole(1, 1024));
+  if (!app.read(argc, argv)) return std::nullopt;
+  if (o.beam == 0 && (o.n_best > 0 || !o.lexicon.empty() || !o.bias.empty())) o.beam = 32;
+  if (o.n_best > o.beam)
+    throw text::InputError("--n-best: " + std::to_string(o.n_best) + ": the beam has " + std::to_string(o.beam));
+  return o;
+}
+
+/// Characters as labels. Those that are no letters of ASCII stand between words, unless a word of the lexicon has them.
+class Alphabet {
+ public:
+  explicit Alphabet(std::vector<std::string> const& labels) : labels_(labels) {
+    for (std::size_t i = 1; i < labels.size(); ++i) tokens_.emplace(labels[i], static_cast<Token>(i));
+  }
+  std::string text(std::vector<Token> const& tokens) const {
+    std::string out;
+    for (auto const token : tokens) out += labels_[static_cast<std::size_t>(token)];
+    return out;
+  }
+  /// Nothing if a character is none of the labels.
+  std::vector<Token> tokens(std::string_view text) const {
+    std::vector<Token> out;
+    while (!text.empty()) {
+      auto length = std::size_t{1};
+      while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) ++length;  // UTF-8
+      auto const found = tokens_.find(std::string(text.substr(0, length)));
+      if (found == tokens_.end()) return {};
+      out.push_back(found->second), text.remove_prefix(length);
+    }
+    return out;
+  }
+  sluice::Lexicon lexicon(std::filesystem::path const& file) const {
+    std::vector<sluice::Spelling> spellings;
+    std::vector<bool> of_words(labels_.size(), false);
+    for (auto const& line : text::read_lines(file)) {
+      if (line.empty()) continue;
+      spellings.push_back({line, tokens(line)});
+      if (spellings.back().tokens.empty())
+        throw text::InputError(file.string() + ": '" + line + "' has a character that this model does not read");
+      for (auto const token : spellings.back().tokens) of_words[static_cast<std::size_t>(token)] = true;
+    }
+    if (spellings.empty()) throw text::InputError(file.string() + ": holds no word");
+    std::vector<Token> separators;
+    for (std::size_t i = 1; i < labels_.size(); ++i) {
+      auto const c = labels_[i].size() == 1 ? labels_[i][0] : 'x';
+      if (!of_words[i] && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')) separators.push_back(static_cast<Token>(i));
+    }
+    return sluice::Lexicon(std::move(spellings), separators);
+  }
+
+ private:
+  std::vector<std::string> const& labels_;
+  std::unordered_map<std::string, Token> tokens_;
+};
+
+std::vector<sluice::Result> read(Options const& options, Alphabet const& alphabet, std::vector<Frames> const& frames) {
+  std::vector<sluice::Result> results;
+  if (options.beam == 0) {
+    for (auto const& one : frames)
+      results.emplace_back().hypotheses.push_back(sluice::ctc_best_path(
+          sluice::scores(one.log_probs.data(), one.count, one.labels, sluice::Kind::log_probs), blank));
+    return results;
+  }
+  Beam beam{.width = options.beam, .n_best = (std::max)(1, options.n_best)};
+  auto const terms = options.bias.empty() ? std::vector<text::BiasTerm>() : text::read_bias(options.bias);
+  beam.rule = sluice::Rules(options.lexicon.empty() ? sluice::Lexicon() : alphabet.lexicon(options.lexicon),
+                            text::make_bias(terms, false, [&](std::string const& phrase) {
+                              auto tokens = alphabet.tokens(phrase);
+                              return tokens.empty() ? std::vector<sluice::Phrase>()
+                                                    : std::vector<sluice::Phrase>{std::move(tokens)};
+                            }));
+  sluice::CtcFrames<> model(static_cast<std::int32_t>(frames[0].labels), blank, sluice::Kind::log_probs);
+  std::vector<sluice::MatrixView<float const>> sources;
+  for (auto const& one : frames) sources.push_back(one.view());
+  return sluice::decode(model, sources, beam, sluice::Batched{.size = 16});
+}
+
+int run(Options const& options) {
+  std::vector<read_line::Picture> pictures;
+  for (auto const& file : options.pictures) pictures.push_back(read_line::read_png(file));
+  Ort::Env const environment(ORT_LOGGING_LEVEL_FATAL);  // errors are thrown, too
+  Ort::SessionOptions settings;
+  settings.SetIntraOpNumThreads(options.threads);
+  Recogniser const recogniser(sluice::load_onnx(environment, options.recogniser, settings), options.characters);
+  Alphabet const alphabet(recogniser.labels());
+  std::vector<Frames> frames;
+  for (auto const& picture : pictures) frames.push_back(recogniser.read(picture));
+  if (!options.frames.empty()) {
+    std::ofstream stream(options.frames, std::ios::binary);
+    stream.write(reinterpret_cast<char const*>(frames[0].log_probs.data()),
+                 static_cast<std::streamsize>(frames[0].log_probs.size() * sizeof(float)));
+    if (!stream.flush()) throw text::InputError("--frames: " + options.frames.string() + ": cannot be written");
+  }
+  auto const results = read(options, alphabet, frames);
+  auto failed = false;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].ok()) {
+      std::fprintf(stderr, "onnx_read_line: %s: %s\n", options.pictures[i].c_str(), results[i].message.c_str());
+      std::printf("\n");
+      failed = true;
+      continue;
+    }
+    for (auto const& hypothesis : results[i].hypotheses) {
+      if (options.n_best > 0) std::printf("%.4f\t", hypothesis.score);
+      std::printf("%s\n", alphabet.text(hypothesis.tokens).c_str());
+    }
+  }
+  text::finish_standard_output();
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+}  // namespace onnx_read_line
+
+int main(int argc, char** argv) {
+  auto const complain = [](std::exception const& error, int code) {
+    std::fprintf(stderr, "onnx_read_line: %s\n", error.what());
+    return code;
+  };
+  try {
+    auto const options = onnx_read_line::parse(argc, argv);
+    return options ? onnx_read_line::run(*options) : 0;
+  } catch (text::InputError const& error) {
+    return complain(error, 2);
+  } catch (std::invalid_argument const& error) {
+    return complain(error, 2);
+  } catch (std::exception const& error) {
+    return complain(error, 1);
+  }
+}
