@@ -93,7 +93,7 @@ class SuffixCache {
                      [&](std::uint32_t a, std::uint32_t b) { return made->before(a, *made, b, depth_); });
     made->show();
     for (std::size_t i = 0; i < made->order.size(); i += detail::SuffixSegment::every)
-      made->keys.push_back(made->key(made->order[i]));
+      made->add_key(i, made->key(made->order[i]));
     made->used = std::make_unique<std::atomic<std::uint32_t>[]>(1);
     made->used[0].store(++clock_, std::memory_order_relaxed);
     largest_ = (std::max)(largest_, *std::max_element(decoded.begin(), decoded.end()));
@@ -110,7 +110,8 @@ class SuffixCache {
     std::int64_t sum = 0;
     for (auto const& segment : all->segments) {
       detail::SuffixMatch match(*segment, context, all->depth);
-      match.widen(context, static_cast<std::int32_t>(context.size()), all->depth);
+      match.find(context, all->depth);
+      match.widen(context, static_cast<std::int32_t>(context.size()), all->depth, segment->order.size());
       sum += static_cast<std::int64_t>(match.size());
     }
     return sum;

@@ -36,7 +36,7 @@ struct SuffixDecoding {
   double factor = 1;
   /// a guess is made if at least this fraction of what followed begins with the path up to it; 0 to 1. `min_token_prob`
   double least = 0.1;
-  std::int32_t samples = 32;  ///< how many places with a match are looked at, at most; >= 1
+  std::int32_t samples = 16;  ///< how many places with a match are looked at, at most; >= 1
   bool own = true;            ///< also look in the sentence's own source, prompt and output
   bool source =
       true;  ///< the source, if it is a list of tokens, precedes the prompt: what is decoded for a source is then found

@@ -178,7 +178,7 @@ std::pair<SuffixHead, std::shared_ptr<SuffixSegment const>> read_suffixes(KeptBy
     if (place >= tokens.size() || tokens[place] < 0)
       fail_suffixes("place " + std::to_string(i) + ": there is no token " + std::to_string(place));
     largest = (std::max)(largest, tokens[place]);
-    if (i % SuffixSegment::every == 0) made->keys.push_back(made->key(place));
+    if (i % SuffixSegment::every == 0) made->add_key(i, made->key(place));
   }
   if (largest != head.largest) fail_suffixes("the largest token is " + std::to_string(largest));
   made->keeper = std::move(kept.keeper);

@@ -25,7 +25,7 @@ class SuffixGuesses {
  public:
   struct Options {
     std::int32_t shortest = 1;  ///< a match has at least so many tokens
-    std::int32_t samples = 32;  ///< how many continuations are looked at, at most
+    std::int32_t samples = 16;  ///< how many continuations are looked at, at most
     std::int32_t matches = 3;   ///< how many lengths of a match are tried
     double factor = 1;          ///< guesses on a path per token of the match, at most
   };
@@ -40,14 +40,17 @@ class SuffixGuesses {
     context = after_negative(context.last((std::min)(context.size(), static_cast<std::size_t>(places.depth))));
     matches_.clear();
     for (auto const& segment : places.segments) matches_.emplace_back(*segment, context, places.depth);
+    for (auto const& match : matches_) match.fetch();
+    for (auto& match : matches_) match.find(context, places.depth);
+    auto const near_places = static_cast<std::size_t>(options.samples);
     SuffixSegment const* witness = nullptr;
     std::uint32_t place = 0;
     for (std::int32_t tried = 0; tried < options.matches; ++tried) {
       std::int32_t shared = -1;
       for (auto const& match : matches_) shared = (std::max)(shared, match.next());
-      if (shared < options.shortest) break;
+      if (shared < options.shortest || best.expected >= depth(bounds, options, shared)) break;  // or cannot be better
       std::size_t count = 0;
-      for (auto& match : matches_) match.widen(context, shared, places.depth), count += match.size();
+      for (auto& match : matches_) match.widen(context, shared, places.depth, near_places), count += match.size();
       auto within = bounds;
       within.depth = depth(bounds, options, shared);
       sample(count, options, static_cast<std::size_t>(within.depth));

@@ -167,7 +167,8 @@ class SuffixMerge {
   void push(Part const& part, std::uint32_t place) {
     auto const now = part.moved.empty() ? place + part.shift : part.moved[place];
     if (now == gone) return;
-    if (made_->own_order.size() % SuffixSegment::every == 0) made_->keys.push_back(part.segment->key(place));
+    if (auto const number = made_->own_order.size(); number % SuffixSegment::every == 0)
+      made_->add_key(number, part.segment->key(place));
     made_->own_order.push_back(now);
   }
 

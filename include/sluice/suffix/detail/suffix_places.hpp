@@ -38,7 +38,17 @@ class SuffixMatch {
  public:
   template <class = void>
   SuffixMatch(SuffixSegment const& segment, std::span<Token const> context, std::int32_t depth)
-      : segment_(&segment), first_(segment.lower_bound(context, depth)), last_(first_) {
+      : segment_(&segment), block_(segment.block(context, depth)) {}
+
+  /// Asks for the memory that find() reads. Segments are asked one after another, so that their waits are one.
+  template <class = void>
+  void fetch() const {
+    segment_->fetch_tokens(block_);
+  }
+  /// Finds the point. To be called first.
+  template <class = void>
+  void find(std::span<Token const> context, std::int32_t depth) {
+    point_ = first_ = last_ = segment_->lower_bound(block_, context, depth);
     look(context, depth);
   }
 
@@ -48,16 +58,19 @@ class SuffixMatch {
   /// How many tokens the nearest places outside share with the context.
   std::int32_t next() const { return (std::max)(left_, right_); }
 
-  /// Takes all places that share at least `shared` tokens. O(log places) comparisons.
+  /// Takes all places that share at least `shared` tokens, or the nearest ones: not more than `most` on each side are looked at.
+  /// O(log most) comparisons.
   template <class = void>
-  void widen(std::span<Token const> context, std::int32_t shared, std::int32_t depth) {
+  void widen(std::span<Token const> context, std::int32_t shared, std::int32_t depth, std::size_t most) {
     if (left_ < shared && right_ < shared) return;
-    auto const& order = segment_->order;
+    auto const& all = segment_->order;
+    auto const begin = point_ > most ? point_ - most : 0;
+    auto const order = all.first((std::min)(all.size(), most < all.size() - point_ ? point_ + most : all.size()));
     auto const within = [&](std::size_t i) { return segment_->common(order[i], context, shared) >= shared; };
     std::size_t stride = 1;
-    while (left_ >= shared && first_ >= stride && within(first_ - stride)) first_ -= stride, stride *= 2;
+    while (left_ >= shared && first_ >= begin + stride && within(first_ - stride)) first_ -= stride, stride *= 2;
     for (stride /= 2; stride > 0; stride /= 2)
-      while (first_ >= stride && within(first_ - stride)) first_ -= stride;
+      while (first_ >= begin + stride && within(first_ - stride)) first_ -= stride;
     stride = 1;
     while (right_ >= shared && last_ + stride <= order.size() && within(last_ + stride - 1))
       last_ += stride, stride *= 2;
@@ -75,7 +88,8 @@ class SuffixMatch {
   }
 
   SuffixSegment const* segment_;
-  std::size_t first_, last_;
+  SuffixSegment::Block block_;
+  std::size_t point_ = 0, first_ = 0, last_ = 0;
   std::int32_t left_ = -1, right_ = -1;  // tokens that the neighbours share; -1: there is none
 };
 

@@ -29,6 +29,7 @@ struct SuffixSegment {
   std::span<std::uint32_t const> order{};  ///< places, sorted
   std::span<std::uint32_t const> texts{};  ///< ascending: index of the -1 before each text
   std::vector<Key> keys{};                 ///< of order[0], order[every], ...
+  std::vector<Key> tops{};                 ///< of keys[0], keys[every], ...
   /// [texts]: SuffixCache's clock when the text was inserted, or a guess was last taken from it
   std::unique_ptr<std::atomic<std::uint32_t>[]> used {};
 
@@ -36,6 +37,18 @@ struct SuffixSegment {
   std::vector<Token> own_tokens{};       // what the spans show if nothing is mapped
   std::vector<std::uint32_t> own_order{}, own_texts{};
 
+  static void fetch([[maybe_unused]] void const* address) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(address);
+#endif
+  }
+
+  /// Adds the key of a place that is the next of the order, if it needs one.
+  template <class = void>
+  void add_key(std::size_t number, Key const& key) {
+    if (number % every == 0) keys.push_back(key);
+    if (number % (every * every) == 0) tops.push_back(key);
+  }
   /// Shows what it owns.
   void show() { tokens = own_tokens, order = own_order, texts = own_texts; }
 
@@ -58,11 +71,12 @@ struct SuffixSegment {
     while (i < most && before[-i] == last[-i]) ++i;
     return i;
   }
-  /// Whether a place is sorted before a context.
+  /// Whether a place is sorted before a context, or is equal to it in all `depth` tokens: the youngest of those are next to it.
   template <class = void>
   bool before(std::uint32_t place, std::span<Token const> context, std::int32_t depth) const {
     auto const same = common(place, context, depth);
-    if (same == depth || static_cast<std::size_t>(same) == context.size()) return false;  // equal, or longer
+    if (same == depth) return true;
+    if (static_cast<std::size_t>(same) == context.size()) return false;  // longer
     return tokens[place - 1 - static_cast<std::uint32_t>(same)] <
            context[context.size() - 1 - static_cast<std::size_t>(same)];
   }
@@ -77,29 +91,50 @@ struct SuffixSegment {
     return false;
   }
 
-  /// The number of places that are sorted before a context. O(log places) comparisons, of which all but six are with keys.
+  /// Places first to last - 1.
+  struct Block {
+    std::size_t first, last;
+  };
+  /// Where the number of places that are sorted before a context lies: one of first to last. O(log places) comparisons with keys. Has
+  /// the processor fetch the block.
   template <class = void>
-  std::size_t lower_bound(std::span<Token const> context, std::int32_t depth) const {
+  Block block(std::span<Token const> context, std::int32_t depth) const {
     Key wanted;
     wanted.fill(-1);
     for (std::size_t i = 0; i < wanted.size() && i < context.size(); ++i) wanted[i] = context[context.size() - 1 - i];
     auto const shown = static_cast<std::size_t>((std::min)(depth, static_cast<std::int32_t>(wanted.size())));
-    std::size_t first = 0, last = keys.size();  // keys
-    while (first < last) {
-      auto const middle = first + (last - first) / 2;
-      auto const& key = keys[middle];
-      std::size_t i = 0;
-      while (i < shown && key[i] == wanted[i]) ++i;
-      if (i < shown ? key[i] < wanted[i] : before(order[middle * every], context, depth)) first = middle + 1;
-      else last = middle;
+    auto const first_after = [&](std::vector<Key> const& all, std::size_t stride, std::size_t first, std::size_t last) {
+      while (first < last) {
+        auto const middle = first + (last - first) / 2;
+        auto const& key = all[middle];
+        std::size_t i = 0;
+        while (i < shown && key[i] == wanted[i]) ++i;
+        if (i < shown ? key[i] < wanted[i] : before(order[middle * stride], context, depth)) first = middle + 1;
+        else last = middle;
+      }
+      return first;
+    };
+    auto const top = first_after(tops, every * every, 0, tops.size());
+    auto const key =
+        first_after(keys, every, top == 0 ? 0 : (top - 1) * every + 1, (std::min)(top * every, keys.size()));
+    Block const found{key == 0 ? 0 : (key - 1) * every + 1, (std::min)(key * every, order.size())};
+    for (auto i = found.first; i < found.last; i += 16) fetch(order.data() + i);
+    return found;
+  }
+  /// Has the processor fetch the tokens before and after some places: many waits for memory at once are not many waits.
+  template <class = void>
+  void fetch_tokens(Block which) const {
+    for (auto i = which.first; i < which.last; ++i) fetch(tokens.data() + order[i]);
+  }
+  /// The number of places that are sorted before a context, which lies in its block.
+  template <class = void>
+  std::size_t lower_bound(Block within, std::span<Token const> context, std::int32_t depth) const {
+    while (within.first < within.last) {
+      auto const middle = within.first + (within.last - within.first) / 2;
+      if (before(order[middle], context, depth)) within.first = middle + 1;
+      else within.last = middle;
     }
-    auto low = first == 0 ? 0 : (first - 1) * every + 1, high = (std::min)(first * every, order.size());
-    while (low < high) {
-      auto const middle = low + (high - low) / 2;
-      if (before(order[middle], context, depth)) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return within.first;
   }
 
   /// Notes that a guess came from the text with this place. O(log texts).
@@ -112,7 +147,7 @@ struct SuffixSegment {
   /// The bytes that it takes, those of a mapped file included.
   template <class = void>
   std::size_t bytes() const {
-    return tokens.size_bytes() + order.size_bytes() + texts.size_bytes() + keys.size() * sizeof(Key) +
+    return tokens.size_bytes() + order.size_bytes() + texts.size_bytes() + (keys.size() + tops.size()) * sizeof(Key) +
            texts.size() * sizeof(std::uint32_t);
   }
 };
