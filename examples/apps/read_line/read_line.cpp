@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_line: the text of pictures of lines, by CTC: best path, prefix beam with words, n-grams, boosted names or a pattern, exactly.
+// read_line: the text of pictures of lines. By CTC: best path, prefix beam with words, n-grams, boosted names or a pattern, exactly; by a
+// transducer: greedily, by a beam with the same guides.
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/token_bytes.hpp>
@@ -9,6 +10,7 @@
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/ctc_prefix_model.hpp>
+#include <sluice/frames/transducer.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/ngram/arpa.hpp>
@@ -20,6 +22,8 @@
 #include <sluice/search/frames/ctc_beam_search.hpp>
 #include <sluice/search/frames/lexicon.hpp>
 #include <sluice/search/frames/text_ngrams.hpp>
+#include <sluice/search/frames/transducer_beam.hpp>
+#include <sluice/search/frames/transducer_greedy.hpp>
 #include <sluice/search/rule/rule.hpp>
 
 #include <text/bias.hpp>
@@ -36,10 +40,13 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <read_line/frames_cache.hpp>
 #include <read_line/options.hpp>
 #include <read_line/picture.hpp>
 #include <read_line/png_file.hpp>
 #include <read_line/reader.hpp>
+#include <read_line/rnnt_network.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -138,6 +145,7 @@ sluice::TokenNGrams read_ngrams(Options const& options, Alphabet const& alphabet
   return {table, words, {.weight = options.ngram_weight, .bonus = options.ngram_bonus}};
 }
 
+/// For both heads: their texts have the same vocabulary.
 sluice::Structure read_pattern(Options const& options, Alphabet const& alphabet) {
   if (!options.regex) return {};
   return {
@@ -145,14 +153,23 @@ sluice::Structure read_pattern(Options const& options, Alphabet const& alphabet)
       sluice::TokenTrie(sluice::TokenBytes(alphabet.labels()), sluice::ctc_text_vocabulary(alphabet.size(), blank))};
 }
 
-/// Results, in the order of the sources.
+Rule read_rule(Options const& options, Alphabet const& alphabet) {
+  auto const spell = [&](std::string const& phrase) {
+    auto tokens = alphabet.tokens(phrase);
+    return tokens.empty() ? std::vector<sluice::Phrase>() : std::vector<sluice::Phrase>{std::move(tokens)};
+  };
+  auto const bias = options.bias.empty() ? std::vector<text::BiasTerm>() : text::read_bias(options.bias);
+  return Rule(read_lexicon(options.lexicon, alphabet), text::make_bias(bias, false, spell),
+              read_pattern(options, alphabet));
+}
+
+/// Results of requests, in their order.
 template <class Model, class Search>
-std::vector<sluice::Result> all(Model& model, std::vector<Frames> const& pictures, Search const& search,
-                                text::Trace trace = {}) {
+std::vector<sluice::Result> all(Model& model, std::vector<sluice::Request<typename Model::Source, Search>> requests,
+                                Search const& search, text::Trace trace = {}) {
   sluice::Decoder decoder(model, search, sluice::Batched{8}, sluice::LogSoftmaxTopK(), trace);
-  for (auto const& frames : pictures)
-    decoder.submit({.source = sluice::scores(frames.logits.data(), frames.count, frames.labels)});
-  std::vector<sluice::Result> results(pictures.size());
+  std::vector<sluice::Result> results(requests.size());
+  for (auto& request : requests) decoder.submit(std::move(request));
   for (auto more = true; more;) {
     more = decoder.step();
     for (sluice::Result result; decoder.poll(result);) results[static_cast<std::size_t>(result.id)] = result;
@@ -160,46 +177,92 @@ std::vector<sluice::Result> all(Model& model, std::vector<Frames> const& picture
   return results;
 }
 
-std::vector<sluice::Result> search(Options const& options, Alphabet const& alphabet, Beam const& beam,
-                                   std::vector<Frames> const& pictures, sluice::TraceFile* trace) {
-  if (options.search == Options::Search::best_path) {
-    std::vector<sluice::Result> results(pictures.size());
-    for (std::size_t i = 0; i < pictures.size(); ++i) {
-      auto const& frames = pictures[i];
-      auto const lines = sluice::scores(frames.logits.data(), frames.count, frames.labels);
-      results[i].hypotheses.push_back(sluice::ctc_best_path(lines, blank));
-    }
-    return results;
+auto lines_of(Frames const& frames) { return sluice::scores(frames.logits.data(), frames.count, frames.labels); }
+
+/// One request for each picture, whose source is source_of(its frames).
+template <class Model, class Search, class SourceOf>
+auto requests_of(std::vector<Frames> const& pictures, SourceOf&& source_of) {
+  std::vector<sluice::Request<typename Model::Source, Search>> made;
+  for (auto const& frames : pictures) made.push_back({.source = source_of(frames)});
+  return made;
+}
+
+std::vector<sluice::Result> best_paths(std::vector<Frames> const& pictures) {
+  std::vector<sluice::Result> results(pictures.size());
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    results[i].hypotheses.push_back(sluice::ctc_best_path(lines_of(pictures[i]), blank));
+  return results;
+}
+
+/// The most probable texts, with proofs; the score of a beam's texts saves most of the steps. Where a proof does not end in options.steps
+/// steps, the best texts known, and a message.
+std::vector<sluice::Result> proofs(Options const& options, Alphabet const& alphabet,
+                                   std::vector<Frames> const& pictures) {
+  auto const n_best = (std::max)(1, options.n_best);
+  sluice::CtcFrames<> frames(alphabet.size(), blank);
+  Beam const beam{.width = (std::max)(n_best, options.beam), .n_best = n_best};
+  auto const known = all(frames, requests_of<sluice::CtcFrames<>, Beam>(pictures, lines_of), beam);
+
+  using Exact = sluice::ExactSearch;
+  sluice::CtcPrefixModel<> prefixes(alphabet.size(), blank);
+  auto requests = requests_of<sluice::CtcPrefixModel<>, Exact>(pictures, lines_of);
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    auto const length = static_cast<std::int32_t>(pictures[i].count) + 1;
+    requests[i].search = Exact{.n_best = n_best, .steps = options.steps, .length = {.max = length}};
+    if (std::ssize(known[i].hypotheses) == n_best)  // the models' sums differ in their last digits
+      requests[i].search->floor = known[i].hypotheses.back().log_prob - 1e-3;
   }
-  if (options.search == Options::Search::exact) {
-    sluice::CtcPrefixModel<> model(alphabet.size(), blank);
-    std::int32_t longest = 1;
-    for (auto const& frames : pictures) longest = (std::max)(longest, static_cast<std::int32_t>(frames.count) + 1);
-    return all(model, pictures,
-               sluice::ExactSearch{.n_best = (std::max)(1, options.n_best), .length = {.max = longest}});
+  auto results = all(prefixes, std::move(requests), Exact{});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto& result = results[i];
+    if (!result.ok() || !known[i].ok()) continue;
+    auto const found = !result.hypotheses.empty() && result.hypotheses.front().finished;
+    if (found && result.hypotheses.front().score >= result.bound) continue;
+    auto const bound = result.bound;
+    if (!found) result.hypotheses = known[i].hypotheses;
+    std::ostringstream message;
+    message << "not proved in " << options.steps << " steps: this text has " << result.hypotheses.front().score
+            << ", another one " << bound << " at most";
+    result.message = message.str();
   }
-  sluice::CtcFrames<> model(alphabet.size(), blank);
-  return all(model, pictures, beam, {trace});
+  return results;
+}
+
+std::vector<sluice::Result> search(Options const& options, Alphabet const& alphabet,
+                                   std::vector<Frames> const& pictures, text::Trace const trace) {
+  auto const n_best = (std::max)(1, options.n_best);
+  using Search = Options::Search;
+  if (options.search == Search::best_path) return best_paths(pictures);
+  if (options.search == Search::exact) return proofs(options, alphabet, pictures);
+  if (options.search == Search::beam) {
+    sluice::CtcFrames<> model(alphabet.size(), blank);
+    Beam beam{.width = options.beam, .n_best = n_best};
+    beam.rule = read_rule(options, alphabet);
+    beam.language_model = read_ngrams(options, alphabet);
+    return all(model, requests_of<sluice::CtcFrames<>, Beam>(pictures, lines_of), beam, trace);
+  }
+  using Model = sluice::Transducer<RnntNetwork>;
+  Model model(RnntNetwork(options.model / "rnnt.safetensors", alphabet.labels()));
+  auto const source = [](Frames const& frames) { return &frames; };
+  if (options.search == Search::rnnt_greedy) {
+    using Greedy = sluice::TransducerGreedy<>;
+    return all(model, requests_of<Model, Greedy>(pictures, source), Greedy{.tokens = model.tokens()}, trace);
+  }
+  using RnntBeam = sluice::TransducerBeam<Rule, sluice::TokenNGrams>;
+  RnntBeam beam{.tokens = model.tokens(), .width = options.beam, .n_best = n_best};
+  beam.rule = read_rule(options, alphabet);
+  beam.language_model = read_ngrams(options, alphabet);
+  return all(model, requests_of<Model, RnntBeam>(pictures, source), beam, trace);
 }
 
 Code run(Options const& options) {
   Reader const reader(options.model / "model.safetensors");
   Alphabet const alphabet(reader.labels());
-  Beam beam{.width = options.beam, .n_best = (std::max)(1, options.n_best)};
-  auto const bias = options.bias.empty() ? std::vector<text::BiasTerm>() : text::read_bias(options.bias);
-  beam.rule = Rule(read_lexicon(options.lexicon, alphabet),
-                   text::make_bias(bias, false,
-                                   [&](std::string const& phrase) {
-                                     auto tokens = alphabet.tokens(phrase);
-                                     return tokens.empty() ? std::vector<sluice::Phrase>()
-                                                           : std::vector<sluice::Phrase>{std::move(tokens)};
-                                   }),
-                   read_pattern(options, alphabet));
-  beam.language_model = read_ngrams(options, alphabet);
   std::vector<Picture> lines;
   for (auto const& name : options.pictures) lines.push_back(to_line(read_png(name)));
   std::vector<Frames> frames;
-  for (auto const& line : lines) frames.push_back(reader.read(line));
+  FramesCache const cache(options.frames, options.model / "model.safetensors");
+  for (auto const& line : lines) frames.push_back(cache.read(reader, line));
 
   std::ofstream stream;
   std::optional<sluice::TracePage> page;
@@ -210,7 +273,7 @@ Code run(Options const& options) {
     if (options.trace.extension() == ".html") page.emplace(stream);
     trace.emplace(stream, [&](Token token) { return alphabet.labels()[static_cast<std::size_t>(token)]; });
   }
-  auto const results = search(options, alphabet, beam, frames, trace ? &*trace : nullptr);
+  auto const results = search(options, alphabet, frames, {trace ? &*trace : nullptr});
   if (page) page->finish();
   if (trace && !stream.flush()) throw std::runtime_error(options.trace.string() + ": cannot be written");
 
@@ -223,6 +286,10 @@ Code run(Options const& options) {
       std::puts("");
       code = picture_failed;
       continue;
+    }
+    if (!result.message.empty()) {
+      std::cerr << "read_line: " << options.pictures[i] << ": " << result.message << '\n';
+      code = picture_failed;
     }
     for (auto const& hypothesis : result.hypotheses) {
       auto const text = alphabet.text(hypothesis.tokens);

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <read_line/gru.hpp>
 #include <read_line/picture.hpp>
 #include <stdexcept>
 #include <string>
@@ -33,16 +34,20 @@ inline std::vector<std::string> characters(std::string const& text) {
   return all;
 }
 
-/// Frames of a picture: one for four columns, logits.
+/// Frames of a picture: one for four columns.
 struct Frames {
-  std::ptrdiff_t count = 0, labels = 0;
-  std::vector<float> logits;  ///< [count, labels]
+  std::ptrdiff_t count = 0, labels = 0, hidden = 0;
+  std::vector<float> logits;   ///< of CTC, [count, labels]
+  std::vector<float> encoded;  ///< what they are made of, [count, hidden]
   sluice::MatrixView<float const> view() const { return {logits.data(), count, labels, labels}; }
+  sluice::MatrixView<float const> hidden_view() const { return {encoded.data(), count, hidden, hidden}; }
 };
 
 /// As train.py defines it. Label 0 is the blank; the others are the characters of the alphabet.
 class Reader {
  public:
+  static constexpr std::ptrdiff_t width = 128;  ///< of the GRU in each direction
+
   /// \throws text::InputError  naming the file and what is wrong with it
   explicit Reader(std::filesystem::path const& file) {
     if (!std::filesystem::is_regular_file(file)) throw text::InputError(file.string() + ": no such file");
@@ -55,6 +60,13 @@ class Reader {
 
   /// [label]: its character; nothing for the blank
   std::vector<std::string> const& labels() const { return labels_; }
+
+  /// As many frames as read() returns, of zeros.
+  Frames blank_frames(Picture const& line) const {
+    auto const count = (line.width + 3) / 4;
+    return {count, std::ssize(labels_), 2 * width, std::vector<float>(size(count * std::ssize(labels_))),
+            std::vector<float>(size(count * 2 * width))};
+  }
 
   /// \param line  32 rows (to_line)
   Frames read(Picture const& line) const {
@@ -69,20 +81,19 @@ class Reader {
     for (std::ptrdiff_t y = 0; y < map.height; ++y)
       for (std::ptrdiff_t x = 0; x < frames; ++x)
         std::copy_n(map.at(y, x), map.channels, columns.data() + x * features + y * map.channels);
-    std::vector<float> hidden(size(frames * width)), both(size(frames * 2 * width));
+    std::vector<float> hidden(size(frames * width));
+    auto out = blank_frames(line);
     column_.multiply({columns.data(), frames, features, features}, {hidden.data(), frames, width, width},
                      {.relu = true});
     for (std::ptrdiff_t direction = 0; direction < 2; ++direction)
-      run(grus_[size(direction)], hidden, frames, both, direction);
-    Frames out{frames, std::ssize(labels_), std::vector<float>(size(frames * std::ssize(labels_)))};
-    out_.multiply({both.data(), frames, 2 * width, 2 * width}, {out.logits.data(), frames, out.labels, out.labels});
+      run(grus_[size(direction)], hidden, frames, out.encoded, direction);
+    out_.multiply(out.hidden_view(), {out.logits.data(), frames, out.labels, out.labels});
     return out;
   }
 
  private:
   static constexpr std::array<std::ptrdiff_t, 6> channels{1, 24, 32, 64, 64, 96};
-  static constexpr std::ptrdiff_t width = 128;  // of the GRU
-  static constexpr std::ptrdiff_t rows = 4;     // of the last map
+  static constexpr std::ptrdiff_t rows = 4;  // of the last map
 
   /// [height, width, channels]
   struct Map {
@@ -194,16 +205,11 @@ class Reader {
                   std::ptrdiff_t direction) {
     std::vector<float> inputs(size(frames * 3 * width)), gates(size(3 * width)), h(size(width));
     gru.input.multiply({in.data(), frames, width, width}, {inputs.data(), frames, 3 * width, 3 * width});
-    auto const sigmoid = [](float x) { return 1 / (1 + std::exp(-x)); };
     for (std::ptrdiff_t t = 0; t < frames; ++t) {
       auto const frame = direction == 0 ? t : frames - 1 - t;
       auto const* const x = inputs.data() + frame * 3 * width;
       gru.state.multiply({h.data(), 1, width, width}, {gates.data(), 1, 3 * width, 3 * width});
-      for (std::ptrdiff_t i = 0; i < width; ++i) {
-        auto const reset = sigmoid(x[i] + gates[size(i)]), update = sigmoid(x[width + i] + gates[size(width + i)]);
-        auto const fresh = std::tanh(x[2 * width + i] + reset * gates[size(2 * width + i)]);
-        h[size(i)] = (1 - update) * fresh + update * h[size(i)];
-      }
+      gru_step(x, gates.data(), h.data(), h.data(), width);
       std::copy(h.begin(), h.end(), both.begin() + (frame * 2 + direction) * width);
     }
   }
