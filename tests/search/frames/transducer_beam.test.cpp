@@ -6,13 +6,17 @@
 // duration, too); one symbol more at a frame; one candidate fewer; the end of a language model forgotten, its state
 // fed twice; a slot continued in place that others wait for; a clock of TransducerOrder::alignment without labels;
 // symbols never reset (greedy); a threshold ignored. They do not notice if a label is followed that is less probable
-// than `width` hypotheses that have moved on: it costs rows, and its outputs are dropped later.
+// than `width` hypotheses that have moved on: it costs rows, and its outputs are dropped later. Mutants of what came later: blank counted
+// twice; what a rule adds to the end counted twice, or an edit of the end ignored; the cap of TransducerOrder::alignment off by one; a
+// label scored after another text; children lost, or alignments renumbered wrongly, where what is not needed is dropped; an endpoint
+// taken with an order that has none.
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/frames/detail/label_tree.hpp>
 #include <sluice/search/frames/text_model.hpp>
 #include <sluice/search/frames/text_ngrams.hpp>
 #include <sluice/search/frames/transducer_beam.hpp>
@@ -478,7 +482,65 @@ TEST_CASE("long utterances, in which outputs that are not needed are dropped, ke
     CHECK(h.tokens == expected[i].second);
     CHECK_THAT(h.log_prob, WithinAbs(expected[i].first, 1e-2));
     CHECK(h.tokens.size() > 500);
-    for (std::size_t n = 1; n < h.frames.size(); ++n) REQUIRE(h.frames[n - 1].begin <= h.frames[n].begin);
+    for (std::size_t n = 0; n < h.tokens.size(); ++n) {  // where the alignment says, the model says so
+      auto const line = lines.log_probs(utterance, h.frames[n].begin, std::span(h.tokens).first(n));
+      REQUIRE_THAT(h.log_probs[n], WithinAbs(line[static_cast<std::size_t>(h.tokens[n])], 1e-5));
+    }
+  }
+}
+
+TEST_CASE("a tree of outputs keeps what is needed, and its children, when the rest is dropped") {
+  std::mt19937_64 random(43);
+  using Tree = detail::LabelTree<detail::LabelData<NoRule>>;
+  for (int trial = 0; trial < 50; ++trial) {
+    Tree tree;
+    tree.clear({});
+    std::vector<std::vector<Token>> texts{{}};  // [node]
+    auto const grow = [&] {
+      auto const parent = static_cast<Tree::Node>(random() % texts.size());
+      auto const label = static_cast<Token>(random() % 5);
+      if (tree.find(parent, label) != Tree::none) return;
+      auto text = texts[static_cast<std::size_t>(parent)];
+      text.push_back(label);
+      CHECK(tree.add(parent, label, {.rule = {}, .text = static_cast<std::int32_t>(random() % 9)}) ==
+            static_cast<Tree::Node>(texts.size()));
+      texts.push_back(std::move(text));
+    };
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 40; ++i) grow();
+      std::vector<Tree::Node> kept;
+      for (int i = 0; i < 6; ++i) kept.push_back(static_cast<Tree::Node>(random() % texts.size()));
+      auto const before = kept;
+      auto const old = texts;
+      std::map<std::vector<Token>, std::int32_t> data;
+      for (std::size_t node = 0; node < texts.size(); ++node)
+        data[texts[node]] = tree.data(static_cast<Tree::Node>(node)).text;
+      tree.collect(kept);
+      texts.clear();
+      for (auto const& text : old) {  // what begins a text that is kept; order stays
+        auto const needed = std::any_of(before.begin(), before.end(), [&](Tree::Node node) {
+          auto const& whole = old[static_cast<std::size_t>(node)];
+          return whole.size() >= text.size() && std::equal(text.begin(), text.end(), whole.begin());
+        });
+        if (needed) texts.push_back(text);
+      }
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        REQUIRE(texts.at(static_cast<std::size_t>(kept[i])) == old[static_cast<std::size_t>(before[i])]);
+      std::vector<Token> spelt;
+      for (std::size_t node = 0; node < texts.size(); ++node) {
+        auto const its = static_cast<Tree::Node>(node);
+        tree.spell(its, spelt);
+        REQUIRE(spelt == texts[node]);
+        REQUIRE(tree.data(its).text == data.at(spelt));
+        for (Token label = 0; label < 5; ++label) {
+          auto child = texts[node];
+          child.push_back(label);
+          auto const at = std::find(texts.begin(), texts.end(), child);
+          REQUIRE(tree.find(its, label) ==
+                  (at == texts.end() ? Tree::none : static_cast<Tree::Node>(at - texts.begin())));
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transducers whose frames come while they are decoded, against the whole at once; any model as a language model beside them. Mutants
-// that these tests notice are listed in transducer_beam.test.cpp.
+// that these tests notice, beside those of transducer_beam.test.cpp: a frame read one too early (each search), or before it has come; an
+// endpoint that looks at the worst hypothesis, a frame late, or at the frames where tokens end alone; one that does not end hypotheses
+// that are further; frames of labels beyond it; the end of a language model forgotten (each search); a text dropped that an output to
+// come needs, or never dropped, or asked for again; a text that begins at any fork; a greedy text that stays behind; growth() that is
+// not forwarded.
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/server.hpp>
@@ -186,8 +190,9 @@ TEST_CASE("a network that never says blank fails alike, whole or in pieces") {
 TEST_CASE("an endpoint of a transducer is where a look at all its beginnings finds it") {
   Endpoint const endpoint{.silence = 3, .nothing = 4, .longest = 8};
   std::size_t silences = 0, nothings = 0, longest = 0;
-  HashedLines const lines{.tokens = {.labels = 3}, .scale = 6, .blank_logit = 4};
-  auto const check = [&](auto search) {
+  auto const check = [&](TransducerTokens const& tokens, auto search) {
+    HashedLines const lines{.tokens = tokens, .scale = 6, .blank_logit = 4};
+    search.tokens = tokens;
     for (std::uint64_t seed = 0; seed < 80; ++seed) {
       SpokenModel model{SpokenNetwork(lines)};
       auto const run = [&](std::int32_t frames, Endpoint const& its) {
@@ -206,16 +211,50 @@ TEST_CASE("an endpoint of a transducer is where a look at all its beginnings fin
         expected = count;
         INFO("seed " << seed);
         CHECK(identical(found, result));
+        CHECK(found.hypotheses.at(0).frames == best.frames);
         break;
       }
       CHECK(found.frames == expected);
     }
   };
-  check(TransducerBeam<>{.tokens = lines.tokens, .width = 60});
-  check(TransducerGreedy<>{.tokens = lines.tokens});
+  check({.labels = 3}, TransducerBeam<>{.width = 60});
+  check({.labels = 3}, TransducerGreedy<>{});
+  check({.labels = 3, .durations = {0, 1, 3}}, TransducerGreedy<>{});
   CHECK(silences > 10);
   CHECK(nothings > 3);
   CHECK(longest > 3);
+}
+
+TEST_CASE("an endpoint between the ends of tokens that move on far is the end of the sound") {
+  for (auto const& tokens : {TransducerTokens{.labels = 3, .durations = {0, 1, 4}},
+                             TransducerTokens{.labels = 4, .big_blanks = {{.token = 2, .frames = 3}}},
+                             TransducerTokens{.labels = 3, .label_frames = 1}}) {
+    HashedLines const lines{.tokens = tokens, .scale = 3, .blank_logit = 1};
+    auto const check = [&](auto search) {
+      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        SpokenModel model{SpokenNetwork(lines)};
+        auto const run = [&](std::int32_t frames) {
+          return in_chunks(model, {{seed, frames}}, search, Batched{.size = 1}, 0).at(0);
+        };
+        search.endpoint = {.longest = 3};
+        auto const found = run(20);
+        search.endpoint = {};
+        auto const expected = run(3);
+        CHECK(found.frames == 3);
+        REQUIRE(found.hypotheses.size() == expected.hypotheses.size());
+        for (auto const& h : expected.hypotheses) {
+          auto const same = std::find_if(found.hypotheses.begin(), found.hypotheses.end(),
+                                         [&](auto const& other) { return other.tokens == h.tokens; });
+          REQUIRE(same != found.hypotheses.end());
+          CHECK(same->frames == h.frames);
+          CHECK(same->finished);
+          CHECK_THAT(same->log_prob, WithinAbs(h.log_prob, 1e-9));
+        }
+      }
+    };
+    check(TransducerBeam<>{.tokens = tokens, .width = 2000, .n_best = 2000, .most_symbols = 2, .most_labels = 4});
+    check(TransducerGreedy<>{.tokens = tokens});
+  }
 }
 
 TEST_CASE("a server takes frames of transducers from any thread") {
@@ -309,6 +348,59 @@ TEST_CASE("any model beside a transducer: sums over all alignments, with what it
     check_enumerated(lines, text, utterance, {.most_symbols = 2, .most_labels = 3}, search);
     search.order = TransducerOrder::alignment;
     check_enumerated(lines, text, utterance, {.most_labels = 3, .most_labels_a_frame = 2}, search);
+  }
+}
+
+TEST_CASE("greedy decoding with a language model takes the best sum at every step, and adds what is said of the end") {
+  std::mt19937_64 random(42);
+  HashedText const text{.labels = 4};
+  FusionWeights const weights{.weight = 0.8, .bonus = 0.5};
+  for (int trial = 0; trial < 40; ++trial) {
+    HashedLines lines{.tokens = {.labels = 4, .blank = static_cast<Token>(trial % 4)}, .scale = 4, .blank_logit = 1};
+    if (trial % 3 == 1) lines.tokens.durations = {0, 1, 2};
+    Utterance const utterance{random(), static_cast<std::int32_t>(random() % 12)};
+    std::vector<Token> labels;
+    double sum = 0;
+    for (std::int32_t frame = 0, symbols = 0; frame < utterance.frames;) {
+      auto key = HashedText::begin();
+      for (auto const label : labels) key = HashedText::next(key, label + 2);
+      auto const line = lines.log_probs(utterance, frame, labels);
+      auto const score = [&](Token token) {
+        auto const label = lines.tokens.label(token);
+        auto const log_prob = line[static_cast<std::size_t>(token)];
+        if (lines.tokens.is_blank(label)) return log_prob;
+        return log_prob + weights.weight * text.log_prob(key, label + 2) + weights.bonus;
+      };
+      Token best = -1;
+      for (Token token = 0; token < lines.tokens.size(); ++token)
+        if ((symbols < 2 || lines.tokens.frames(token) > 0) && (best < 0 || score(token) > score(best))) best = token;
+      sum += score(best);
+      if (!lines.tokens.is_blank(lines.tokens.label(best))) labels.push_back(lines.tokens.label(best));
+      symbols = lines.tokens.frames(best) > 0 ? 0 : symbols + 1, frame += lines.tokens.frames(best);
+    }
+    auto key = HashedText::begin();
+    for (auto const label : labels) key = HashedText::next(key, label + 2);
+    sum += weights.weight * text.log_prob(key, 1);
+    SpokenModel model{SpokenNetwork(lines)};
+    HashedTextModel language(text);
+    WithTextModel both(model, language, {2, 3, 4, 5});
+    auto const check = [&](std::vector<Result> const& results) {
+      auto const& h = results.at(0).hypotheses.at(0);
+      INFO("trial " << trial);
+      CHECK(h.tokens == labels);
+      CHECK_THAT(h.log_prob, WithinAbs(sum, 1e-4));
+    };
+    Batched const schedule{.size = 1};
+    check(in_chunks(both, {utterance},
+                    TransducerGreedy<NoRule, TextModel>{
+                        .tokens = lines.tokens, .most_symbols = 2, .candidates = 20, .language_model = {weights}},
+                    schedule, 1));
+    check(in_chunks(model, {utterance},
+                    TransducerGreedy<NoRule, HashedTextScore>{.tokens = lines.tokens,
+                                                              .most_symbols = 2,
+                                                              .candidates = 20,
+                                                              .language_model = HashedTextScore(text, weights)},
+                    schedule, 0));
   }
 }
 
