@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// suffix_study [SENTENCES.de [COUNT]]: how many model calls suffix decoding saves, one sentence at a time, beside no guesses and beside
-// prompt lookup. A Markdown table; every output is compared with greedy decoding.
+// suffix_study FACTOR [SENTENCES.de [COUNT]]: how many rounds (calls for one sentence) suffix decoding saves, beside no guesses and beside
+// prompt lookup. A Markdown table: tokens settled in a round (the mean block; 1 greedily), and in brackets
+// the tokens fed for each token of an output. Every output is compared with greedy decoding. FACTOR: SuffixDecoding::factor.
 //
 //   forms          JSON of one schema, filled with other values each time; the values are the source
 //   edits          pieces of this library's headers, in each of which one name is changed; the piece is the source
@@ -120,13 +121,14 @@ class Writer {
 
 /// Calls and outputs, one sentence at a time.
 struct Count {
-  std::uint64_t calls = 0, tokens = 0;
+  std::uint64_t calls = 0, tokens = 0, fed = 0, rounds = 0;
   std::vector<Tokens> outputs{};
 };
 template <class M, class S, class E>
-Count count(M& model, std::vector<typename M::Source> const& sources, S const& search, E const& expander) {
+Count count(M& model, std::vector<typename M::Source> const& sources, S const& search, E const& expander,
+            std::size_t batch = 1) {
   Count counted;
-  sluice::Decoder decoder(model, search, sluice::Batched{.size = 1}, E(expander));
+  sluice::Decoder decoder(model, search, sluice::Batched{.size = batch}, E(expander));
   for (auto const& source : sources) decoder.submit({.source = source});
   while (decoder.step()) {
   }
@@ -135,18 +137,20 @@ Count count(M& model, std::vector<typename M::Source> const& sources, S const& s
     if (!result.ok()) throw std::runtime_error(result.message);
     counted.outputs[static_cast<std::size_t>(result.id)] = result.hypotheses.at(0).tokens;
     counted.tokens += result.hypotheses.at(0).tokens.size();
+    counted.rounds += result.hypotheses.at(0).blocks.size();
   }
-  counted.calls = decoder.statistics().model_calls;
+  counted.calls = decoder.statistics().model_calls, counted.fed = decoder.statistics().fed;
   return counted;
 }
 
 void print(char const* name, Count const& greedy, std::vector<Count> const& found) {
-  std::printf("| %s | %zu | %llu |", name, greedy.outputs.size(), static_cast<unsigned long long>(greedy.calls));
+  std::printf("| %s | %zu | %llu |", name, greedy.outputs.size(), static_cast<unsigned long long>(greedy.tokens));
   for (auto const& one : found) {
     if (one.outputs != greedy.outputs) throw std::logic_error(std::string(name) + ": outputs differ from greedy's");
-    std::printf(" %.2f |", static_cast<double>(greedy.calls) / static_cast<double>(one.calls));
+    std::printf(" %.2f (%.2f) |", static_cast<double>(greedy.tokens) / static_cast<double>(one.rounds),
+                static_cast<double>(one.fed) / static_cast<double>(one.tokens));
   }
-  std::printf(" %.2f |\n", static_cast<double>(found.at(0).calls) / static_cast<double>(found.at(1).calls));
+  std::printf(" %.2f |\n", static_cast<double>(found.at(0).rounds) / static_cast<double>(found.at(1).rounds));
   std::fflush(stdout);
 }
 
@@ -154,14 +158,15 @@ void print(char const* name, Count const& greedy, std::vector<Count> const& foun
 class Study {
  public:
   void written(char const* name, std::int32_t size, std::vector<Task> const& tasks, sluice::SuffixCache& cache,
-               sluice::SuffixCache& trees_cache, sluice::SuffixCache& both_cache) const {
+               sluice::SuffixCache& trees_cache, sluice::SuffixCache& both_cache,
+               sluice::SuffixDecoding const& options) const {
     Writer model(size);
     sluice::LogSoftmaxTopK const expander;
     auto const greedy = count(model, tasks, sluice::Greedy{.length = length_}, expander);
     sluice::WithLookup looking(model);
-    sluice::WithSuffixCache remembering(model, cache);
-    sluice::WithSuffixCache branching(model, trees_cache);
-    sluice::WithSuffixCache both(looking, both_cache);
+    sluice::WithSuffixCache remembering(model, cache, options);
+    sluice::WithSuffixCache branching(model, trees_cache, options);
+    sluice::WithSuffixCache both(looking, both_cache, options);
     print(name, greedy,
           {count(looking, tasks, chain_, expander), count(remembering, tasks, chain_, expander),
            count(branching, tasks, tree_, expander), count(both, tasks, chain_, expander)});
@@ -231,7 +236,7 @@ std::vector<Task> edits(Pieces& pieces, std::uint64_t round) {
   return tasks;
 }
 
-void translations(std::string const& file, std::size_t most) {
+void translations(std::string const& file, std::size_t most, sluice::SuffixDecoding const& options) {
   namespace example = sluice::example;
   std::string const folder = SLUICE_SOURCE_DIR "/examples/apps/translate/model/";
   auto const weights = example::Weights::load(folder + "model.safetensors");
@@ -270,16 +275,16 @@ void translations(std::string const& file, std::size_t most) {
   auto heads = loaded, same = loaded;
   sluice::WithLookup looking(one);
   sluice::SuffixCache cache(1'000'000), both_cache(1'000'000);
-  sluice::WithSuffixCache remembering(two, cache);
+  sluice::WithSuffixCache remembering(two, cache, options);
   sluice::WithHeads headed(three, heads, guess_output);
   sluice::WithHeads inner(four, same, guess_output);
-  sluice::WithSuffixCache both(inner, both_cache);
+  sluice::WithSuffixCache both(inner, both_cache, options);
   for (auto const& [name, changed] :
        {std::pair("translations", false), {"one word exchanged", true}, {"again", false}}) {
     auto const sources = encoded(changed);
-    print(name, count(plain, sources, sluice::Greedy{.length = length}, output),
-          {count(looking, sources, chain, output), count(remembering, sources, chain, output),
-           count(headed, sources, chain, output), count(both, sources, chain, output)});
+    print(name, count(plain, sources, sluice::Greedy{.length = length}, output, 32),
+          {count(looking, sources, chain, output, 32), count(remembering, sources, chain, output, 32),
+           count(headed, sources, chain, output, 32), count(both, sources, chain, output, 32)});
   }
 }
 
@@ -287,7 +292,8 @@ void translations(std::string const& file, std::size_t most) {
 
 int main(int arguments, char** values) try {
   Study const study;
-  std::printf("| | outputs | greedy calls | lookup | suffix cache | trees of it | lookup and suffix cache | suffix "
+  sluice::SuffixDecoding const options{.factor = arguments > 1 ? std::atof(values[1]) : 1};
+  std::printf("| | outputs | tokens | lookup | suffix cache | trees of it | lookup and suffix cache | suffix "
               "cache to lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   {
@@ -295,20 +301,20 @@ int main(int arguments, char** values) try {
     std::vector<Task> tasks;
     for (std::uint64_t number = 0; number < 200; ++number) tasks.push_back(form(pieces, number));
     sluice::SuffixCache cache, trees, both;
-    study.written("forms", pieces.size(), tasks, cache, trees, both);
+    study.written("forms", pieces.size(), tasks, cache, trees, both, options);
   }
   {
     Pieces pieces;
     auto const once = edits(pieces, 0), again = edits(pieces, 1);
     sluice::SuffixCache cache, trees, both;
-    study.written("edits", pieces.size(), once, cache, trees, both);
-    study.written("edits again", pieces.size(), again, cache, trees, both);
+    study.written("edits", pieces.size(), once, cache, trees, both, options);
+    study.written("edits again", pieces.size(), again, cache, trees, both, options);
   }
-  if (arguments < 2) return 0;
-  std::printf("\n| | outputs | greedy calls | lookup | suffix cache | heads | heads and suffix cache | suffix cache to "
+  if (arguments < 3) return 0;
+  std::printf("\n| | outputs | tokens | lookup | suffix cache | heads | heads and suffix cache | suffix cache to "
               "lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  translations(values[1], arguments > 2 ? static_cast<std::size_t>(std::atoi(values[2])) : 2000);
+  translations(values[2], arguments > 3 ? static_cast<std::size_t>(std::atoi(values[3])) : 2000, options);
 } catch (std::exception const& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 1;

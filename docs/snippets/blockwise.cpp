@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/blockwise.md.
 #include <sluice/sluice.hpp>
+#include <sluice/suffix/with_suffix_cache.hpp>
 
 #include <cctype>
 #include <cstddef>
@@ -87,6 +88,24 @@ void lookup() {
   std::cout << greedy_calls << " calls greedily, " << model.calls << " in blocks\n";
 }
 
+void remember() {
+  Capitals model;
+  std::vector const sources{letters("dear sir, thank you for your letter of may 3. yours."),
+                            letters("dear madam, thank you for your letter of june 21. yours.")};
+  // [remember]
+  sluice::SuffixCache cache;                                       // shared by any number of models and threads
+  sluice::WithSuffixCache guessing(model, cache, {.own = false});  // the model, with guesses from earlier outputs
+  sluice::Blockwise<> const search{.block = 8};
+  auto const first = sluice::decode(guessing, std::span(sources).first(1), search);
+  auto const second = sluice::decode(guessing, std::span(sources).last(1), search);  // much of it has been said before
+  // [/remember]
+  if (!only.empty() && only != "remember") return;
+  for (auto const& results : {first, second}) {
+    auto const& h = results[0].hypotheses.at(0);
+    std::cout << text(h.tokens) << ' ' << h.tokens.size() << " tokens in " << h.blocks.size() << " rounds\n";
+  }
+}
+
 void trees() {
   Capitals model;
   std::vector<std::vector<Token>> const sources(
@@ -129,6 +148,6 @@ void own() {
 /// blockwise [WHAT]
 int main(int argc, char** argv) {
   if (argc > 1) only = argv[1];
-  lookup(), trees(), own();
+  lookup(), remember(), trees(), own();
   return 0;
 }

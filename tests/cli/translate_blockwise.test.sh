@@ -12,7 +12,7 @@ head -n 3 "$sample" >three
 
 # ---- refused --------------------------------------------------------------------------------------------------------------
 
-own=('--block 3' --adaptive '--proposer ngram' '--heads x' '--draft-model x' '--accept top:2' '--minimum 2' '--branches 4' '--tree-nodes 4' --explain)
+own=('--block 3' --adaptive '--proposer ngram' '--heads x' '--draft-model x' '--accept top:2' '--minimum 2' '--branches 4' '--tree-nodes 4' '--remember x' --explain)
 printf '\n\n\n' >nothing
 for flag in "${own[@]}"; do
   for search in greedy beam sample; do
@@ -135,6 +135,18 @@ for options in '' '--block 8 --proposer ngram' '--block 30 --proposer '"$itself"
   sed -n '/^  "blocks"/s/.*{\("rounds".*\)}[^]]*$/\1/p' stats | sed 's/"mean":[0-9.]*,//' >actual
   same expected actual "$options --stats: $(cat expected actual)"
 done
+# What an earlier run translated is guessed in whole blocks by the next; the translations stay.
+run --search greedy --input third >expected
+for again in first second; do
+  blockwise --block 8 --proposer ngram --remember memory --input third --stats stats >actual || fail "--remember, $again"
+  same expected actual "--remember, $again"
+  mv stats "stats_$again"
+done
+mean_of() { sed -n 's/.*"mean":\([0-9.]*\),.*/\1/p' "$1"; }
+check "the second run guesses more: $(mean_of stats_first), $(mean_of stats_second)" at_least "$(mean_of stats_second)" 3
+printf 'nothing' >no_memory
+refused 'no_memory: suffix cache: this is no suffix cache' --search blockwise --remember no_memory
+refused '--remember does not go with --accept top:N' --search blockwise --remember memory --accept top:2
 blockwise --explain --input third --prefix beginnings >blocks
 check 'what is forced stands in brackets' [ "$(grep -c '^\[[^]]*I [^]]*think\] ' blocks)" -eq $((count / 3 - count / 9)) ]
 { head -n 1 three; echo; tail -n 1 three; } | blockwise --explain >blocks

@@ -174,6 +174,7 @@ struct Made {
   std::optional<Heads> heads;
   std::optional<Drafting> drafting;
   std::optional<LookingUp> looking_up;
+  std::optional<Remembering> remembering;
 };
 
 /// Refers to another model, with the common type of answer.
@@ -200,6 +201,7 @@ class Answering {
   Answer step(std::span<sluice::Row const> rows) { return model_->step(rows); }
   void release(std::span<sluice::Slot const> slots) { model_->release(slots); }
   void propose(std::span<sluice::Draft const> drafts) requires sluice::ProposingModel<M> { model_->propose(drafts); }
+  void remember(sluice::Decoded const& decoded) requires sluice::RememberingModel<M> { model_->remember(decoded); }
   sluice::Attachments attachments() requires sluice::AttachingModel<M> { return model_->attachments(); }
 
  private:
@@ -229,6 +231,8 @@ struct Models::Parts {
   std::optional<Files> draft;
   std::optional<Language> language;
   bool ngram = false;
+  std::filesystem::path remember;
+  std::optional<sluice::SuffixCache> cache;
   std::deque<Made> made;
 };
 
@@ -268,6 +272,11 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   }
   if (options.proposers.draft) check_same(first, parts_->draft.emplace(options.draft, options));
   parts_->ngram = options.proposers.ngram;
+  if (options.remember.empty()) return;
+  parts_->remember = options.remember, parts_->cache.emplace();
+  std::error_code ignored;
+  if (std::filesystem::exists(options.remember, ignored))
+    load_from(options.remember, [&](auto const& file) { return parts_->cache->load(file.string()), 0; });
 }
 Models::~Models() = default;
 
@@ -296,10 +305,20 @@ Model Models::make() {
   if (auto const& draft = parts_->draft)
     model = Model(Answering(made.drafting.emplace(std::move(model), draft->weights, draft->projection).guessing));
   if (parts_->ngram) model = Model(Answering(made.looking_up.emplace(std::move(model)).guessing));
+  if (parts_->cache) model = Model(Answering(made.remembering.emplace(std::move(model), *parts_->cache).guessing));
   return model;
 }
 
 Output Models::output() const { return *parts_->output; }
+
+void Models::save() {
+  if (!parts_->cache) return;
+  try {
+    parts_->cache->save(parts_->remember.string());
+  } catch (std::runtime_error const& error) {
+    throw text::InputError(error.what());
+  }
+}
 
 CacheUse Models::cache_use() const {
   CacheUse sum;

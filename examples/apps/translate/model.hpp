@@ -56,6 +56,7 @@ struct ModelOptions {
   Proposers proposers{};
   std::filesystem::path heads;           ///< of Proposers::heads; empty: heads.safetensors beside the weights
   std::filesystem::path draft;           ///< of Proposers::draft: as the models
+  std::filesystem::path remember;        ///< earlier outputs, to guess from before all others; empty: none
   std::filesystem::path language_model;  ///< n-grams of pieces (build_ngram --tokenizer); empty: none
   double language_weight = 0.2;          ///< of its log-probabilities
   double word_bonus = 0;                 ///< for each piece that begins a word, beside a language model
@@ -79,6 +80,9 @@ class Models {
   /// The expander for such a model.
   Output output() const;
   CacheUse cache_use() const;
+  /// Writes what was decoded into ModelOptions::remember, if there is one.
+  /// \throws text::InputError  if the file cannot be written
+  void save();
 
  private:
   struct Parts;

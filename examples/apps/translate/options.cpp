@@ -126,9 +126,9 @@ std::map<std::string, std::string> said(CLI::App const& app) {
     for (auto const& part : option->results()) value += (value.empty() ? "" : " ") + part;
     if (option->count() > 0) all.emplace(option->get_name(), value);
   }
-  for (auto const* const speed :
-       {"--input", "--output", "--stats", "--trace", "--progress", "--resume", "--threads", "--batch", "--window",
-        "--encode-ahead", "--schedule", "--refill-below", "--order", "--max-rows", "--drain-after", "--audit"})
+  for (auto const* const speed : {"--input", "--output", "--stats", "--trace", "--progress", "--resume", "--threads",
+                                  "--batch", "--window", "--encode-ahead", "--schedule", "--refill-below", "--order",
+                                  "--max-rows", "--drain-after", "--audit", "--remember"})
     all.erase(speed);
   return all;
 }
@@ -162,7 +162,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   std::string model, ensemble, input, output, prefix, score, stats, trace, forbid, bias, constraints, glossary,
       prune_finished;
   std::string search = "beam", preset, utility, schedule = "batched", order, projection = "dense", layers,
-              precision = "float32", language_model, clusters, proposer = "heads", heads, draft, accept = "exact";
+              precision = "float32", language_model, clusters, proposer = "heads", heads, draft, remember,
+              accept = "exact";
   std::int32_t n_best = 0;
 
   std::string const program = mpi ? "translate_mpi" : "translate";
@@ -235,7 +236,8 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       add("--branches", options.branches, "B", "guess trees of at most B paths (1: a chain)")
           ->check(text::whole(1, 1024)),
       add("--tree-nodes", options.tree_nodes, "N", "maximum number of guesses in a tree ((K - 1) * B)")
-          ->check(text::whole(1, 1024))};
+          ->check(text::whole(1, 1024)),
+      add("--remember", remember, "FILE", "guess from earlier translations too (suffix decoding), which FILE keeps")};
   Group const masks{add("--no-repeat-ngram", options.no_repeat_ngram, "N", "do not repeat any N tokens in a row")
                         ->check(text::whole(1, many)),
                     add("--repetition-penalty", options.repetition_penalty, "P",
@@ -416,6 +418,11 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (options.model_options.projection == ProjectionName::clustered)
       throw text::InputError("--projection clustered does not go with --search blockwise: the tokens it omits would "
                              "depend on the guesses");
+    options.model_options.remember = remember;
+    if (!remember.empty() && options.accept_top)
+      throw text::InputError("--remember does not go with --accept top:N: translations would depend on earlier ones");
+    if (!remember.empty() && mpi)
+      throw text::InputError("--remember does not go with translate_mpi: ranks would write one file");
     if (options.block == 1) useless("--block 1", Group{branches, tree_nodes});
     if (options.tree_nodes > 0 && options.branches == 1)
       throw text::InputError("--tree-nodes " + std::to_string(options.tree_nodes) +

@@ -8,6 +8,8 @@
 #include <sluice/model/with_heads.hpp>
 #include <sluice/model/with_lookup.hpp>
 #include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/suffix/with_suffix_cache.hpp>
 
 #include <transformer/heads.hpp>
 #include <transformer/transformer.hpp>
@@ -44,6 +46,18 @@ struct Drafting {
 
   Model model;
   sluice::example::Transformer draft;
+  Guessing guessing;
+};
+
+/// Any model; it guesses itself where that did better in the sentence so far.
+struct Remembering {
+  using Guessing = sluice::WithSuffixCache<Model>;
+
+  Remembering(Model whose, sluice::SuffixCache& cache) : model(std::move(whose)), guessing(model, cache) {}
+  Remembering(Remembering const&) = delete;
+  Remembering& operator=(Remembering const&) = delete;
+
+  Model model;
   Guessing guessing;
 };
 

@@ -56,7 +56,9 @@ int main(int argc, char** argv) {
     auto const decoders = translate::make_decoders(*options, resources.models, resources.restrictions);
     translate::Progress progress(options->progress);
     translate::OneShare share(make_share(*options, resources, progress));
-    return translate::Translation(*options, resources, *decoders, share, progress).run();
+    auto const code = translate::Translation(*options, resources, *decoders, share, progress).run();
+    resources.models.save();
+    return code;
   } catch (text::InputError const& error) {
     return complain(error, translate::bad_input);
   } catch (std::invalid_argument const& error) {

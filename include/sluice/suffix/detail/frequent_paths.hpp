@@ -9,6 +9,7 @@
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,7 +34,9 @@ class FrequentPaths {
     std::int32_t depth = 0;  ///< guesses on a path
     std::int32_t nodes = 0;  ///< in all
     std::int32_t leaves = 1;
-    double cost = 0;   ///< see TreeBudget
+    double cost = 0;  ///< see TreeBudget
+    double sure =
+        1;  ///< how far what followed is trusted: a guess is expected to be right so often, for each guess up to it
     double least = 0;  ///< a path that fewer of the continuations take (as a fraction of them) is not followed
   };
 
@@ -56,12 +59,13 @@ class FrequentPaths {
       auto const now = *best;
       waiting_.erase(best);
       auto const chance = static_cast<double>(now.last - now.first) / all;
-      if (chance < bounds.least || budget_.over(chance)) break;
-      if (!budget_.admit(now.parent, chance)) continue;
+      if (chance < bounds.least) break;
+      auto const right = chance * std::pow(bounds.sure, now.depth + 1);
+      if (budget_.over(right) || !budget_.admit(now.parent, right)) continue;
       auto const number = static_cast<std::int32_t>(made.tokens.size());
       made.tokens.push_back(continuations[order_[now.first]][static_cast<std::size_t>(now.depth)]);
       made.parents.push_back(now.parent);
-      made.expected += chance;
+      made.expected += right;
       if (now.parent == first_path) first_path = number, made.witness = order_[now.first];
       if (now.depth + 1 < bounds.depth)
         expand(continuations, {.first = now.first, .last = now.last, .depth = now.depth + 1, .parent = number});

@@ -53,6 +53,7 @@ class SuffixGuesses {
       for (auto& match : matches_) match.widen(context, shared, places.depth, near_places), count += match.size();
       auto within = bounds;
       within.depth = depth(bounds, options, shared);
+      within.sure = sure(count, shared);
       sample(count, options, static_cast<std::size_t>(within.depth));
       paths_.find(continuations_, within, made_);
       if (made_.expected > best.expected) {
@@ -88,11 +89,16 @@ class SuffixGuesses {
     }
     if (continuations_.empty()) return;
     auto within = bounds;
-    within.depth = depth(bounds, options, shared);
+    within.depth = depth(bounds, options, shared), within.sure = sure(continuations_.size(), shared);
     paths_.find(continuations_, within, best);
   }
 
  private:
+  /// How far `count` matches of so many tokens are trusted: a single short one is often chance.
+  static double sure(std::size_t count, std::int32_t shared) {
+    auto const n = static_cast<double>(count);
+    return n / (n + 4.0 / shared);
+  }
   static std::int32_t depth(FrequentPaths::Bounds const& bounds, Options const& options, std::int32_t shared) {
     return static_cast<std::int32_t>((std::min)(static_cast<double>(bounds.depth), options.factor * shared + 1e-6));
   }
