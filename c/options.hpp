@@ -24,11 +24,14 @@
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/search/smc/indicator.hpp>
+#include <sluice/search/smc/particle_sample.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -40,11 +43,13 @@ using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it 
 using Sampling = Ruled<Sample, Law>;
 using Drawing = Ruled<StochasticBeam, Law>;
 using Blocks = Ruled<Blockwise<>, Law>;
-using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks>;
+using Particles = ParticleSample<Indicator<Structure>>;
+using Populations = Ruled<Particles, Law>;
+using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks, Populations>;
 
 /// A search before its rules are applied, and these.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>> plain;
+  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles> plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Penalties penalties{};
   NoRepeatNgram no_repeat_ngram{};
@@ -64,7 +69,15 @@ struct SearchOptions {
 
   AnySearch make(TokenBytes const& bytes) const {
     auto const ending = stop_tokens.empty() && stop_strings.empty() ? StopSequences() : stops(bytes);
-    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, structure, items, bias, ending);
+    auto const* const particles = std::get_if<Particles>(&plain);
+    // particles are weighted by the grammar, all others masked
+    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, particles == nullptr ? structure : Structure(),
+                   items, bias, ending);
+    if (particles != nullptr) {
+      auto conditioned = *particles;
+      conditioned.potential = {structure};
+      return Populations(std::move(conditioned), rule);
+    }
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
     if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);
@@ -159,6 +172,12 @@ inline void set(Sample& sample, Setter& to) {
 inline void set(StochasticBeam& beam, Setter& to) {
   set(beam.length, to);
   to("width", beam.width), to("temperature", beam.temperature);
+}
+inline void set(ParticleSample<Indicator<Structure>>& sample, Setter& to) {
+  set(sample.length, to);
+  to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
+  to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);
+  to("temperature", sample.temperature), to("distinct", sample.distinct);
 }
 inline void set(Blockwise<>& blocks, Setter& to) {
   set(blocks.length, to);

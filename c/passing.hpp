@@ -10,6 +10,7 @@
 
 #include "sized.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <stdexcept>
@@ -84,8 +85,11 @@ inline std::vector<Token> copy(sluice_token const* tokens, std::size_t count, st
 /// The C view of a result; it refers to `result`.
 struct View {
   std::vector<sluice_hypothesis> hypotheses;
+  std::vector<double> weights;
   sluice_result of(Result const& result) {
-    hypotheses.clear();
+    hypotheses.clear(), weights.clear();
+    for (auto const& found : result.hypotheses)
+      if (!std::isnan(found.weight)) weights.push_back(found.weight);
     for (auto const& found : result.hypotheses)
       hypotheses.push_back({.tokens = found.tokens.data(),
                             .log_probs = found.log_probs.data(),
@@ -102,7 +106,10 @@ struct View {
             .failure = name(result.failure),
             .message = result.message.c_str(),
             .hypotheses = hypotheses.data(),
-            .count = hypotheses.size()};
+            .count = hypotheses.size(),
+            .weights = weights.empty() ? nullptr : weights.data(),
+            .log_z = result.log_z,
+            .log_z_error = result.log_z_error};
   }
 };
 

@@ -144,7 +144,8 @@ sluice_status sluice_search_create(char const* kind, sluice_search** search) {
     else if (wanted == "sample") made = new sluice_search{{.plain = sluice::Sample{}}};
     else if (wanted == "stochastic") made = new sluice_search{{.plain = sluice::StochasticBeam{}}};
     else if (wanted == "blockwise") made = new sluice_search{{.plain = sluice::Blockwise<>{}}};
-    else require(false, "kind", wanted, "must be greedy, beam, sample, stochastic or blockwise");
+    else if (wanted == "particles") made = new sluice_search{{.plain = Particles{}}};
+    else require(false, "kind", wanted, "must be greedy, beam, sample, stochastic, blockwise or particles");
     return SLUICE_OK;
   });
 }

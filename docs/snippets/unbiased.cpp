@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   sluice::Structure const words(sluice::Grammar::from_regex("00000|1[01]{4}"), trie);
   sluice::Structured<sluice::Sample> const masked({.samples = 1000}, words);
   using Particles = sluice::ParticleSample<sluice::Indicator<sluice::Structure>>;
-  Particles const particles{.particles = 1000, .potential = sluice::Indicator(words)};
+  Particles const particles{.particles = 1000, .potential{words}};
 
   auto const bent = sluice::decode(model, source, masked).at(0);
   auto const straight = sluice::decode(model, source, particles).at(0);

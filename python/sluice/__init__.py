@@ -17,7 +17,7 @@ from tokens to scores:
 decode(model, requests, search)     results of many requests, in their order
 generate(model, inputs, ...)        the same, with the arguments of Hugging Face's generate
 Server(model, search)               requests as they come: futures, streams of tokens, asyncio
-Greedy, BeamSearch, Sample, StochasticBeam, Blockwise
+Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample, Blockwise
                                     searches: dataclasses with the options of the C++ library
 presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
@@ -37,8 +37,8 @@ from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
 from ._trace import Trace
 from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
-                      LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, Penalties, Pruning, Sample, Stage,
-                      StochasticBeam)
+                      LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
+                      Stage, StochasticBeam)
 
 __version__ = version
 for _error in Error, ArgumentError, RefusedError, DecodingError:
@@ -48,7 +48,7 @@ __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue", "Decoder",
     "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Fused",
     "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel",
-    "NGrams", "NoRepeatNgram", "Penalties", "Pruning", "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search",
+    "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning", "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search",
     "Server", "Stage", "StochasticBeam", "Stream", "Submission", "Trace", "UNLIMITED", "Vocabulary", "decode", "generate",
     "presets",
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes as C
 import html
+import math
 import signal
 import threading
 import weakref
@@ -63,6 +64,8 @@ class Hypothesis:
     stop: int = -1
     """Which stop ended it: those of `stop_tokens` in their order, then those of `stop`; -1: none. Its tokens are all that were
     generated, the stop included: Decoder.text cuts it off."""
+    weight: float = math.nan
+    """Of ParticleSample: the estimated probability of this output among those that match; they add up to 1. Else NaN."""
 
 
 @dataclass
@@ -82,6 +85,10 @@ class Result:
     """What the model raised, with its traceback, if that was why."""
     trace: Trace | None = None
     """If Request.trace asked for it."""
+    log_z: float = math.nan
+    """Of ParticleSample: an estimate of the logarithm of the probability that the model's output matches. Else NaN."""
+    log_z_error: float = math.nan
+    """An estimate of the standard deviation of log_z."""
 
     @property
     def ok(self) -> bool:
@@ -170,10 +177,11 @@ def to_result(seen: Any, state: State, trace: TraceHandle | None = None) -> Resu
         h = seen.hypotheses[i]
         tokens, log_probs = (h.tokens[:h.count], h.log_probs[:h.count]) if h.count else ([], [])
         hypotheses.append(Hypothesis(tokens, log_probs, h.log_prob, h.score, bool(h.finished), h.constraints_met,
-                                     h.constraints_total, h.blocks[:h.block_count] if h.block_count else [], h.stop))
+                                     h.constraints_total, h.blocks[:h.block_count] if h.block_count else [], h.stop,
+                                     seen.weights[i] if seen.weights else math.nan))
     message = seen.message.decode(errors="replace")
     return Result(seen.id, hypotheses, seen.failure.decode(), message, state.cause_of(message),
-                  None if trace is None else trace.read())
+                  None if trace is None else trace.read(), seen.log_z, seen.log_z_error)
 
 
 def _free(model: Native, grammars: dict[Grammar, int]) -> None:
@@ -242,7 +250,8 @@ class Decoder:
 
     def _search(self, search: Search) -> SearchHandle:
         if not isinstance(search, Search):
-            raise TypeError(f"sluice: search = {search!r}: must be Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
+            raise TypeError(f"sluice: search = {search!r}: must be Greedy, BeamSearch, Sample, StochasticBeam, "
+                            "ParticleSample or Blockwise")
         if search._stop_bytes():
             self._set_bytes()
         return search._create(self._compiled)

@@ -62,7 +62,7 @@ CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.
                       score=C.c_double, finished=i32, constraints_met=i32, constraints_total=i32, stop=i32,
                       blocks=Tokens, block_count=size_t)
 CResult = _struct("sluice_result", id=u64, failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CHypothesis),
-                  count=size_t)
+                  count=size_t, weights=C.POINTER(C.c_double), log_z=C.c_double, log_z_error=C.c_double)
 Done = C.CFUNCTYPE(None, void_p, C.POINTER(CResult))
 Settled = C.CFUNCTYPE(None, void_p, u64, Tokens, size_t)
 CDelivery = _struct("sluice_delivery", size=size_t, user=void_p, done=Done, settled=Settled, seconds=C.c_double)

@@ -142,7 +142,9 @@ def _no_ngrams() -> NoRepeatNgram:
 
 @dataclass(kw_only=True)
 class Search:
-    """What all searches have: the rules that their outputs obey. Use Greedy, BeamSearch, Sample, StochasticBeam or Blockwise."""
+    """What all searches have: the rules that their outputs obey. Use Greedy, BeamSearch, Sample, StochasticBeam,
+    ParticleSample or Blockwise.
+    """
 
     forbidden: Sequence[Phrase] = ()
     """Phrases that no output contains (Forbidden)."""
@@ -153,7 +155,7 @@ class Search:
     no_repeat_ngram: NoRepeatNgram = field(default_factory=_no_ngrams)
     """No n-gram occurs twice in an output."""
     grammar: Grammar | None = None
-    """Outputs match it (Structured)."""
+    """Outputs match it (Structured). ParticleSample is weighted by it, all others masked."""
     catalogue: Catalogue | None = None
     """Outputs are sequences of it (InCatalogue)."""
     bias: Bias | None = None
@@ -182,7 +184,8 @@ class Search:
 
     def _create(self, compile_grammar) -> SearchHandle:
         if not self._kind:
-            raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam or Blockwise")
+            raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample or "
+                            "Blockwise")
         made = SearchHandle(create("search_create", self._kind.encode()))
         _set_all(made.handle, self)
         for phrase in self.forbidden:

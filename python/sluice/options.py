@@ -85,6 +85,23 @@ class Stage(enum.IntEnum):
     """
 
 
+class Proposal(enum.IntEnum):
+    """How ParticleSample draws a particle's next token. Each is corrected by weights, so that all of them sample the same
+    distribution.
+    """
+
+    model = 0
+    """From the model; the potential is asked about the token drawn. A token that is impossible ends the particle."""
+    rejection = 1
+    """From the model, until a token is possible: adaptive weighted rejection sampling. The potential is asked about 1 +
+    `looks` tokens, and those rejected.
+    """
+    product = 2
+    """From the product of model and potential, as masking does: the potential is asked about all tokens, or only for the
+    set of those that may follow.
+    """
+
+
 @dataclass
 class LengthLimits:
     """Bounds on the number of generated tokens of one sentence. A forced prefix counts, the prompt does not."""
@@ -395,6 +412,56 @@ class Blockwise(Search):
 
     _options: ClassVar[dict[str, str]] = {"block": "block", "adaptive": "adaptive", "cost": "cost", "branches": "branches", "nodes": "nodes"}
     _kind: ClassVar[str] = "blockwise"
+
+
+@dataclass(kw_only=True)
+class ParticleSample(Search):
+    """Draws outputs from p(y) f(y) / Z, where p is the model and f a Potential: for an Indicator, the model's distribution
+    restricted to the accepted outputs, which masking (Structured<Sample>) does not give. A population of particles,
+    each an output in the making with a weight; they are the slots of one sentence. Sequential Monte Carlo (Lew et al.
+    2023, "Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs"; Loula et al. 2025):
+    each token multiplies the weight by what its proposal left out and by the change of the potential. When the
+    effective number of particles falls below a share of them, they are resampled.
+
+    Hypothesis::weight estimates the probabilities of outputs, with an error that falls as `particles` rises;
+    Result::log_z estimates log Z, and exp(log_z) is unbiased for any number of particles. For an Indicator, Z is the
+    probability that the model by itself gives an accepted output. log_prob is the model's, at this temperature; score =
+    log(weight).
+
+    The model is the one of Sample: tokens never generated, and eos while the output is too short, are forbidden before
+    the softmax; a rule around this search changes the model that is sampled. An output cut at the maximum length is an
+    outcome, of which log_final decides. A forced prefix is a condition: Z is of what follows it. A result depends on
+    the sentence, its options and its seed alone.
+
+    `resample_below` = 0 is importance sampling, and with Proposal::model and an Indicator plain rejection sampling:
+    weights are equal, and particles that fail have none.
+
+    One slot for each particle, and one row a step for each that goes on. With Proposal::rejection, lists of `tries`
+    tokens; product lists all tokens that may follow, O(V) for each row. States of the potential are copied at
+    resampling.
+    """
+
+    particles: int = 16
+    """>= 1."""
+    proposal: Proposal | str = Proposal.rejection
+    """How tokens are drawn."""
+    resample_below: float = 0.5
+    """Share of `particles`; in [0, 1]; 0: never."""
+    tries: int = 64
+    """Of rejection: tokens tried at most; then the particle ends, and the weights of the others make up for it; >= 1.
+    """
+    looks: int = 1
+    """Of rejection: tokens tried after the one that is drawn, for its weight. More: less variance; >= 1."""
+    temperature: float = 1
+    """The model's scores are divided by it; > 0."""
+    distinct: bool = True
+    """Equal outputs are one hypothesis, with the sum of their weights, and the heaviest is first (ties by tokens); false:
+    the particles in their order, but those without weight.
+    """
+    length: LengthLimits = field(default_factory=LengthLimits)
+
+    _options: ClassVar[dict[str, str]] = {"particles": "particles", "proposal": "proposal", "resample_below": "resample_below", "tries": "tries", "looks": "looks", "temperature": "temperature", "distinct": "distinct"}
+    _kind: ClassVar[str] = "particles"
 
 
 LengthPenalty.Kind = LengthPenaltyKind

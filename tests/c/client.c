@@ -68,16 +68,22 @@ static void obey(sluice_search* search, sluice_model* model, char const* kind, c
 /* The searches of expected.cpp. */
 static sluice_search* search_of(int way, sluice_model* model) {
   static sluice_token const demanded[] = {5, 6, 7}, forbidden[] = {3, 4, 5}, undone[] = {5, 3, 7};
-  sluice_search* const search = made(greedy(way)      ? "greedy"
-                                     : samples(way)   ? "sample"
-                                     : way == drawing ? "stochastic"
-                                     : blocks(way)    ? "blockwise"
-                                                      : "beam");
+  sluice_search* const search = made(greedy(way)       ? "greedy"
+                                     : samples(way)    ? "sample"
+                                     : way == drawing  ? "stochastic"
+                                     : blocks(way)     ? "blockwise"
+                                     : way == weighted ? "particles"
+                                                       : "beam");
   if (way == drawing) {
     CHECK(sluice_search_set(search, "width", 3) == SLUICE_OK);
     CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
   }
   if (blocks(way)) CHECK(sluice_search_set(search, "block", 5) == SLUICE_OK);
+  if (way == weighted) {
+    CHECK(sluice_search_set(search, "temperature", 1.5) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "proposal", 2) == SLUICE_OK);
+    CHECK(sluice_search_set(search, "resample_below", 0.75) == SLUICE_OK);
+  }
   if (way == chosen || way == blocks_chosen) {
     size_t lengths[sizeof item_lengths / sizeof *item_lengths];
     size_t const count = sizeof lengths / sizeof *lengths;
@@ -112,7 +118,7 @@ static sluice_search* search_of(int way, sluice_model* model) {
     CHECK(sluice_search_forbid(search, forbidden, 1) == SLUICE_OK);
     CHECK(sluice_search_forbid(search, forbidden + 1, 2) == SLUICE_OK);
   }
-  if (way == 8) obey(search, model, "regex", list_regex, 0);
+  if (way == 8 || way == weighted) obey(search, model, "regex", list_regex, 0);
   if (way == 9) {
     CHECK(sluice_search_forbid(search, undone, 2) == SLUICE_OK);
     CHECK(sluice_search_forbid(search, undone + 2, 1) == SLUICE_OK);

@@ -32,12 +32,15 @@
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/search/smc/indicator.hpp>
+#include <sluice/search/smc/particle_sample.hpp>
 #include <sluice/version.hpp>
 
 #include "grammars.h"
 #include <support/table_model.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -93,12 +96,15 @@ Result decoded(std::uint64_t source, std::uint64_t id, S const& search, std::vec
   return result;
 }
 
+Structure structure(Grammar const& grammar, StructureOptions const& options = {}) {
+  TokenBytes const bytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)));
+  return {grammar, TokenTrie(bytes, test::TableModel<Abilities{}>().vocabulary()), options};
+}
+
 template <class S>
 Result obeying(std::uint64_t source, std::uint64_t id, S const& search, Grammar const& grammar,
                StructureOptions const& options = {}) {
-  TokenBytes const bytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)));
-  auto const vocabulary = test::TableModel<Abilities{}>().vocabulary();
-  return decoded(source, id, Structured<S>(search, Structure(grammar, TokenTrie(bytes, vocabulary), options)));
+  return decoded(source, id, Structured<S>(search, structure(grammar, options)));
 }
 
 Result expected(int way, std::uint64_t source, std::uint64_t id) {
@@ -171,6 +177,16 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
       Fused model(table, language, {.weight = 0.75, .word_bonus = 0.125, .words = {3, 5}});
       return decode(model, std::vector<Request<std::uint64_t, BeamSearch>>{{.source = source}}, beam).at(0);
     }
+    case weighted: {
+      Indicator<Structure> const lists{structure(Grammar::from_regex(list_regex))};
+      return decoded(source, id,
+                     ParticleSample<Indicator<Structure>>{.particles = 16,
+                                                          .proposal = Proposal::product,
+                                                          .resample_below = 0.75f,
+                                                          .temperature = 1.5f,
+                                                          .length = length,
+                                                          .potential = lists});
+    }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {
@@ -188,6 +204,11 @@ int differs(int way, uint64_t seed, uint64_t id, sluice_result const* result) {
   if (std::string_view(result->failure) != name(want.failure) || result->message != want.message) return 1;
   if (result->count != want.hypotheses.size() || result->count == 0) return 1;
   auto differences = 0;
+  auto const differ = [](double a, double b) { return a != b && !(std::isnan(a) && std::isnan(b)); };
+  differences += differ(result->log_z, want.log_z) || differ(result->log_z_error, want.log_z_error);
+  differences += (result->weights != nullptr) != (way == weighted) || std::isnan(want.log_z) != (way != weighted);
+  for (std::size_t h = 0; way == weighted && h < result->count; ++h)
+    differences += result->weights[h] != want.hypotheses[h].weight;
   for (std::size_t h = 0; h < result->count; ++h) {
     auto const& found = result->hypotheses[h];
     auto const& hypothesis = want.hypotheses[h];

@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-enum { ways = 26 }; /* of decoding: see expected.cpp and client.c, which sets the same up in C */
+enum { ways = 27 }; /* of decoding: see expected.cpp and client.c, which sets the same up in C */
 
 /* Of ways 13 and up: a beam that draws, blocks guessed by the table, by look-up, by both; a catalogue with a beam, and with blocks;
  * another engine's beam; penalties; boosted phrases with a beam, and greedy with more options; stops with a beam, and greedy with more
- * options; n-grams beside the table with a beam. */
+ * options; n-grams beside the table with a beam; particles under a grammar. */
 enum {
   drawing = 13,
   blocks_guessed,
@@ -27,7 +27,8 @@ enum {
   biased_once,
   stopped,
   stopped_greedy,
-  fused
+  fused,
+  weighted
 };
 
 /* How many differences there are to what C++ finds for source `seed`, request number `id`, one way. */

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -18,8 +19,8 @@ import unittest
 import numpy as np
 
 import sluice
-from sluice import (Abilities, BeamSearch, Blockwise, Grammar, Greedy, LengthLimits, LengthPenalty, NoRepeatNgram, Penalties, Request,
-                    Sample, StochasticBeam, presets)
+from sluice import (Abilities, BeamSearch, Blockwise, Grammar, Greedy, LengthLimits, LengthPenalty, NoRepeatNgram,
+                    ParticleSample, Penalties, Request, Sample, StochasticBeam, presets)
 from sluice._scores import lines_of
 from table import BOS, EOS, Table, TableModel, exact, huggingface
 
@@ -140,12 +141,36 @@ class Searches(unittest.TestCase):
         two, = sluice.decode(model, [3], StochasticBeam(width=2, length=LENGTH))
         self.assertEqual(seen([three])[0][:2], seen([two])[0])
 
+    def test_particles(self):
+        """Weights are the model's own probabilities of the texts that match, and Z is their sum."""
+        model = TableModel()
+        model.token_bytes = TEXTS
+        pattern = re.compile("(1|,)?")
+        exact = {}
+        for token, p in enumerate(np.exp(model.table.log_probs(7, ()))):
+            if token == EOS:
+                exact[token,] = p
+            elif TEXTS[token] and pattern.fullmatch(TEXTS[token].decode()):
+                exact[token, EOS] = p * math.exp(model.table.log_probs(7, (token,))[EOS])
+        z = sum(exact.values())
+        self.assertGreater(len(exact), 2)
+        for proposal in "model", "rejection", "product":
+            search = ParticleSample(particles=500, proposal=proposal, grammar=Grammar.regex("(1|,)?"), length=LengthLimits(max=3))
+            result, = sluice.decode(model, [Request(7, seed=1)], search)
+            self.assertAlmostEqual(sum(h.weight for h in result), 1)
+            self.assertLess(abs(result.log_z - math.log(z)), 5 * result.log_z_error + 1e-4)
+            self.assertLess(result.log_z_error, 0.3)
+            for h in result:
+                self.assertLess(abs(h.weight - exact[tuple(h.tokens)] / z), 0.1)
+        other, = sluice.decode(model, [7], Greedy(length=LENGTH))
+        self.assertTrue(math.isnan(other.log_z) and math.isnan(other[0].weight))
+
     def test_no_result_depends_on_the_batch(self):
         model = TableModel()
         model.token_bytes = TEXTS
         kinds = [Greedy(length=LENGTH), BeamSearch(width=4, n_best=3, length=LENGTH), presets.huggingface(4, length=LENGTH, n_best=4),
                  BeamSearch(width=4, length=LENGTH, demanded=[[5, 6]], forbidden=[[3]]), Sample(samples=3, top_p=0.8, length=LENGTH),
-                 StochasticBeam(length=LENGTH), BeamSearch(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH)]
+                 StochasticBeam(length=LENGTH), ParticleSample(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH), BeamSearch(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH)]
         for search in kinds:
             one, many = (sluice.decode(model, range(33), search, batch=batch) for batch in (1, 16))
             self.assertEqual(seen(one), seen(many))

@@ -127,8 +127,9 @@ SLUICE_API void sluice_model_free(sluice_model* model);
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sluice_search sluice_search;
-/* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement) or "blockwise" (greedy in blocks of guesses:
- * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK). */
+/* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement), "blockwise" (greedy in blocks of guesses:
+ * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK) or "particles" (samples with weights, as often as the model has them among those
+ * that match the grammar: docs/unbiased.md). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
 SLUICE_API void sluice_search_free(sluice_search* search);
 /* Sets an option by its C++ name; options that are not set have their defaults. A number stands for a name of an enum,
@@ -139,7 +140,8 @@ SLUICE_API void sluice_search_free(sluice_search* search);
  * guard_prefix, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
  * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
  * top_k, top_p, min_p, typical, top_n_sigma, min_keep, samples, distinct. For stochastic: width, temperature. For
- * blockwise: block, adaptive, cost, branches, nodes. */
+ * blockwise: block, adaptive, cost, branches, nodes. For particles: particles, proposal (0 model, 1 rejection, 2 product), resample_below,
+ * tries, looks, temperature, distinct. */
 SLUICE_API sluice_status sluice_search_set(sluice_search* search, char const* name, double value);
 /* The output must contain this phrase; for beam. Copied. */
 SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count);
@@ -178,7 +180,7 @@ SLUICE_INITIALISER(sluice_grammar_options)
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
 SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
-/* Outputs must match this grammar; for every kind of search. Null: no grammar. Shared: you may free your handle
+/* Outputs must match this grammar; for every kind of search. "particles" are weighted by it, all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
 
@@ -340,6 +342,8 @@ typedef struct sluice_result {
   char const* message;                 /* what failed; "" if nothing did */
   sluice_hypothesis const* hypotheses; /* [count], best first; incomplete if it was cut short */
   size_t count;
+  double const* weights; /* [count]: of "particles": what each hypothesis counts; they add up to 1. Else null */
+  double log_z, log_z_error; /* of "particles": log of the probability that the model's output matches, and its error. Else NaN */
 } sluice_result;
 
 typedef struct sluice_results sluice_results;

@@ -132,7 +132,7 @@ TEST_CASE("particle sample: estimates of Z and of every output's part are unbias
     constexpr std::uint64_t source = 1;
     HashedAutomaton const automaton{.salt = 12};
     HashedPotential const hashed{.salt = 4};
-    auto const accepted = joint(table, source, universe, Indicator{automaton});
+    auto const accepted = joint(table, source, universe, Indicator<HashedAutomaton>{automaton});
     auto const weighted = joint(table, source, universe, hashed);
     REQUIRE(accepted.size() > 10);
     REQUIRE(weighted.size() > 20);

@@ -78,7 +78,5 @@ struct Indicator {
     else return !accepted.dead(state);
   }
 };
-template <class A>
-Indicator(A) -> Indicator<A>;
 
 }  // namespace sluice::inline v0

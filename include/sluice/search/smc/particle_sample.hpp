@@ -58,7 +58,7 @@ constexpr char const* name(Proposal proposal) {
 ///
 /// The model is the one of Sample: tokens never generated, and eos while the output is too short, are forbidden before the softmax; a rule
 /// around this search changes the model that is sampled. An output cut at the maximum length is an outcome, of which log_final decides. A
-/// forced prefix is a condition: Z is of what follows it. The text of a result depends on the sentence's seed and tokens alone.
+/// forced prefix is a condition: Z is of what follows it. A result depends on the sentence, its options and its seed alone.
 ///
 /// `resample_below` = 0 is importance sampling, and with Proposal::model and an Indicator plain rejection sampling: weights are equal, and
 /// particles that fail have none.

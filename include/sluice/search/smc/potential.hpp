@@ -103,7 +103,5 @@ struct OutputPotential {
     return function(std::span<Token const>(tokens), true);
   }
 };
-template <class Function>
-OutputPotential(Function) -> OutputPotential<Function>;
 
 }  // namespace sluice::inline v0
