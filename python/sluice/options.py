@@ -303,6 +303,11 @@ class Sample(Search):
     number of samples, and continues in the same way if its beginning is given as a prefix (except that Mirostat and
     AdaptiveP do not take a prefix into account).
 
+    With a Watermark the argmax is over the key's numbers, or probabilities are changed by them, after all samplers;
+    log_prob stays the model's. The scheme gumbel with the function `sluice` draws in the expander as without a
+    watermark; any other needs a list of all remaining tokens: without truncation that is the whole line, sorted, O(V
+    log V). Repeated contexts are looked for in the output, O(length) per token.
+
     The samples of one sentence share the prompt: it is run once, in one slot. One row per step for each sample that has
     not ended. Without truncation the expander draws; but several samples draw their first token from a list of the
     whole line, sorted once, O(V log V).

@@ -94,7 +94,8 @@ class Launcher {
     }
     for (std::size_t row = 0; row < unread.size(); ++row) {
       if (!unread[row]) continue;
-      answers.queries[row].best = cuda::unread, answers.queries[row].normalise = 0, answers.queries[row].probe_count = 0;
+      answers.queries[row].best = cuda::unread, answers.queries[row].normalise = 0,
+      answers.queries[row].probe_count = 0;
       auto* const scores = reinterpret_cast<typename Format::Bits*>(scores_.data()) + lines.first(row);
       std::fill(scores, scores + lines.size, encode<Format>(std::numeric_limits<float>::quiet_NaN()));
     }
