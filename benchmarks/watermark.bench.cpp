@@ -56,8 +56,8 @@ Sample marked(WatermarkScheme scheme, WatermarkPrf prf) {
 
 void decode(benchmark::State& state, Sample search, std::int32_t top_k) {
   Fixed model(static_cast<std::int32_t>(state.range(0)));
-  search.length.max = 128, search.top_k = top_k;
-  std::vector<std::uint64_t> const sources(lines / 4);
+  search.length.max = 64, search.top_k = top_k;
+  std::vector<std::uint64_t> const sources(4);
   std::size_t tokens = 0;
   for (auto _ : state)
     for (auto const& result : sluice::decode(model, sources, search)) tokens += result.hypotheses.at(0).tokens.size();

@@ -3,6 +3,7 @@
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/ruled.hpp>
+#include <sluice/search/rule/rules.hpp>
 #include <sluice/search/sample/sample.hpp>
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/watermark/detail/marker.hpp>
@@ -97,4 +98,13 @@ TEST_CASE("a green list is off by default, and refuses schemes that draw", "[wat
   CHECK_THROWS_MATCHES(
       drawing.check(), std::invalid_argument,
       Message("sluice: watermark.scheme = gumbel: draws tokens, which a rule cannot: give it to Sample"));
+  Ruled const by_proof(BeamSearch{.early_stopping = {.rule = EarlyStopping::Rule::exact}},
+                       Rules<ForbidTokens, GreenList>({}, {green(3)}));
+  using Proved = std::remove_const_t<decltype(by_proof)>;
+  auto const refused = run(table, std::vector<TableRequest<Proved>>{{.source = 1}}, by_proof);
+  CHECK(refused[0].failure != Failure::none);
+  CHECK(
+      refused[0].message ==
+      "sluice: early_stopping.rule = exact: proves its result by log-probabilities that only fall, and GreenList adds "
+      "to them: stop by another rule");
 }

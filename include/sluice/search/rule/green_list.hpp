@@ -30,6 +30,9 @@ namespace sluice::inline v0 {
 struct GreenList {
   Watermark watermark{};
 
+  /// Whether outputs' log-probabilities may rise. ExactSearch and BestFirstBeam do not compile with this rule.
+  bool raising() const { return watermark.on(); }
+
   void check() const {
     watermark.check();
     require(!watermark.on() || watermark.scheme == WatermarkScheme::red_green ||

@@ -107,6 +107,12 @@ concept BiasingRule = Rule<R> &&
 
 namespace detail {
 
+/// Whether a rule may add to scores by edits, so that an output's log-probability may rise: it says so by raising().
+template <Rule R>
+consteval bool raises() {
+  return requires(R const& rule) { rule.raising(); };
+}
+
 /// Calls a rule's check(), if it has one.
 template <Rule R>
 void check_rule(R const& rule) {
@@ -178,6 +184,14 @@ struct Rules {
       else return false;
     };
     return std::apply([&](auto const&... rule) { return !(adds(rule) || ...); }, rules);
+  }
+  /// Whether one of them adds to scores.
+  bool raising() const requires(detail::raises<Rs>() || ...) {
+    auto const adds = [](auto const& rule) {
+      if constexpr (detail::raises<std::remove_cvref_t<decltype(rule)>>()) return rule.raising();
+      else return false;
+    };
+    return std::apply([&](auto const&... rule) { return (adds(rule) || ...); }, rules);
   }
   std::int32_t stop(State const& state, Output const& output) const requires(StoppingRule<Rs> || ...) {
     std::int32_t found = -1;

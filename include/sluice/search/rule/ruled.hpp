@@ -66,6 +66,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   static_assert(!biases || !assumes_falling || bears_bonus,
                 "sluice: this search proves its result by log-probabilities that only fall, and the rule adds to them: "
                 "use BeamSearch or ExactSearch");
+  static_assert(
+      !detail::raises<R>() || !assumes_falling,
+      "sluice: this search proves its result by log-probabilities that only fall, and GreenList adds to them: "
+      "use BeamSearch");
   static_assert(!biases || !detail::ends_outputs<S>(),
                 "sluice: a rule that adds to scores must see where outputs end: put it and the rule that ends them "
                 "into one Rules<...>, or the one that ends them outside");
@@ -104,6 +108,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     first.begin(sentence.prompt, rule.initial(sentence));
     if (!takes_prefix)
       for (auto const token : sentence.prefix) first.push(rule, token);
+    if constexpr (detail::raises<R>())
+      require(
+          !rule.raising() || !detail::stops_by_proof(search), "early_stopping.rule", "exact",
+          "proves its result by log-probabilities that only fall, and GreenList adds to them: stop by another rule");
     if constexpr (biases) begin_biasing(s, sentence);
     if constexpr (ends) s.ends.reset(*s.vocabulary), s.begun.assign(1, first.state()), s.forced = sentence.prefix;
     if constexpr (restricts) {

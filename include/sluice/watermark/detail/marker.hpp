@@ -119,11 +119,9 @@ class Marker {
     bits.resize(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) weights[i] /= all, bits[i] = first_.bits(mark.place, list[i].token);
     for (std::int32_t round = 0; round < options_.rounds(); ++round) {
-      auto const set = [round, &its = scratch.bits](std::size_t i) { return ((its[i] >> round) & 1) != 0; };
-      double mass = 0;
-      for (std::size_t i = 0; i < list.size(); ++i)
-        if (set(i)) mass += weights[i];
-      for (std::size_t i = 0; i < list.size(); ++i) weights[i] *= (set(i) ? 2 : 1) - mass;
+      double mass = 0;  // of those whose bit is set
+      for (std::size_t i = 0; i < list.size(); ++i) mass += ((bits[i] >> round) & 1) * weights[i];
+      for (std::size_t i = 0; i < list.size(); ++i) weights[i] *= 1 + ((bits[i] >> round) & 1) - mass;
     }
     for (auto& w : weights) w = std::log((std::max)(w, 0.0));
   }

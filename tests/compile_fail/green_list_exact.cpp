@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search that takes for granted that log-probabilities only fall is refused under a rule that adds to scores.
+#include <sluice/sluice.hpp>
+
+int main() {
+#ifndef MUST_FAIL
+  using Search = sluice::BeamSearch;
+#else
+  using Search = sluice::BestFirstBeam;
+#endif
+  sluice::Ruled<Search, sluice::Rules<sluice::TokenBias, sluice::GreenList>> const search;
+  search.check();
+}
