@@ -126,7 +126,8 @@ TEST_CASE("reject: more looks, less variance; all looks, none") {
 }
 
 TEST_CASE("reject: what genlm-control's recursive_awrs returns") {
-  // 1 - the mass rejected, if the token after the one drawn is accepted too; else the probability of the one drawn.
+  // 1 - the mass rejected, if the token after the one drawn is accepted too; else the probability of the one drawn. These are the
+  // weights of its code (genlm/control/sampler/token.py, November 2026) for the same orders; the sixth and seventh have max_rejects = 2.
   std::vector<Candidate> const list{{5, std::log(0.4f)}, {3, std::log(0.3f)}, {4, std::log(0.2f)}, {6, std::log(0.1f)}};
   auto const mass = [&](std::vector<Token> const& accepted, std::size_t count, bool whole) {
     return detail::reject(std::span(list).first(count), whole, 1,
