@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -127,9 +128,10 @@ class SLUICE_ABI_TAG Decoder {
       model.append(source, std::forward<More>(more)...);
     }
   bool append(std::uint64_t id, More&&... more) {
-    return loop_.append(id, [&](detail::AnyRequest& request) {
+    auto const add = [&](detail::AnyRequest& request) {
       model_.model.append(*static_cast<Source*>(request.source()), std::forward<More>(more)...);
-    });
+    };
+    return loop_.append(id, std::ref(add));  // which a std::function holds without allocating
   }
 
   /// Takes the next result; false if none is ready.

@@ -14,6 +14,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/ctc_best_path.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/frame_stream.hpp>
 #include <sluice/schedule/batched.hpp>
 #include <sluice/schedule/streaming.hpp>
 #include <sluice/search/bias/bias.hpp>
@@ -30,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -244,6 +246,35 @@ TEST_CASE("frames allocate nothing once warm", "[ctc]") {
   }
 }
 
+TEST_CASE("a million frames of a stream hold no memory", "[ctc]") {
+  CtcStream model(3, 0, Kind::log_probs);
+  Decoder decoder(model, CtcBeamSearch<>{.width = 3});
+  auto const id = decoder.submit({});
+  std::mt19937_64 random(1);
+  std::vector<float> numbers;
+  std::vector<Token> written;
+  std::size_t warm = 0, before_last = 0;
+  for (std::int32_t chunk = 0; chunk < 1000; ++chunk) {
+    numbers.clear();
+    for (auto frame = chunk * 1000; frame < chunk * 1000 + 1000; ++frame) {
+      auto const token = frame < 100'000 && frame % 500 == 0 ? 1 + frame / 500 % 2 : 0;  // then nothing is said
+      if (token != 0) written.push_back(token);
+      auto const doubt = 1e-7 * static_cast<double>(1 + random() % 1000) / 1000;
+      for (Token v = 0; v < 3; ++v) numbers.push_back(static_cast<float>(std::log(v == token ? 1 - doubt : doubt / 2)));
+    }
+    if (chunk == 110) warm = allocations();
+    if (chunk == 999) before_last = allocations();
+    decoder.append(id, MatrixView<float const>{numbers.data(), 1000, 3, 3}, chunk == 999);
+    while (decoder.step()) {
+    }
+  }
+  CHECK(before_last == warm);
+  Result result;
+  REQUIRE(decoder.poll(result));
+  CHECK(result.frames == 1'000'000);
+  CHECK(result.hypotheses.at(0).tokens == written);
+}
+
 TEST_CASE("the best path joins equal neighbours", "[ctc]") {
   RandomFrames const frames(9, 200, 5, 3);
   auto const path = ctc_best_path(scores(frames.log_probs.data(), 200, 5, Kind::log_probs), 2);
@@ -330,6 +361,31 @@ TEST_CASE("bad frames, blanks and options are named", "[ctc]") {
                     "sluice: frames = 0: there must be at least one");
   CHECK_THROWS_WITH(ctc_best_path(scores(broken.log_probs.data(), 6, 4), 4),
                     "sluice: blank = 4: is outside the vocabulary of 4");
+}
+
+TEST_CASE("utterances that fail take no others down", "[ctc]") {
+  std::vector<RandomFrames> all;
+  for (std::uint64_t i = 0; i < 20; ++i) all.emplace_back(300 + i, 30, 4);
+  all[3].log_probs[50] = std::numeric_limits<float>::quiet_NaN();
+  all[7].log_probs[119] = std::numeric_limits<float>::infinity();
+  for (std::size_t v = 0; v < 4; ++v) all[11].log_probs[v] = -std::numeric_limits<float>::infinity();
+  Sources sources;
+  for (auto const& frames : all) sources.push_back(frames.view());
+  sources[13].rows = 0, sources[17].columns = sources[17].stride = 3;
+  CtcFrames<> model(4, 1, Kind::log_probs);
+  CtcBeamSearch<> const search{.width = 8, .n_best = 3};
+  for (auto const size : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+    auto const results = decode(model, sources, search, Streaming{.size = size, .refill_below = 1.0});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto const expected = i == 3 || i == 7 ? Failure::not_a_number
+                            : i == 11        ? Failure::no_token_left
+                            : i == 13        ? Failure::bad_request
+                            : i == 17        ? Failure::source
+                                             : Failure::none;
+      CHECK(results[i].failure == expected);
+      if (expected == Failure::none) check_equal(results[i], decode_one(all[i], search, 1));
+    }
+  }
 }
 
 TEST_CASE("a model that never says blank has texts without repeats", "[ctc]") {
