@@ -48,7 +48,7 @@ done
 for search in best-path beam rnnt-greedy rnnt-beam; do
   refused "--steps has no effect with --search $search" $date --search $search --steps 9
 done
-refused '--n-best: 33: the beam has 32' $date --search rnnt-beam --n-best 33
+refused '--n-best: 11: the beam has 10' $date --search rnnt-beam --n-best 11
 refused '--n-best: 33: the beam has 32' $date --n-best 33
 refused '--regex: ' $date --regex '(['
 

@@ -27,7 +27,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add("--search", search, "NAME",
           "best-path, beam, or exact, which proves the most probable text; rnnt-greedy, rnnt-beam (beam)")
       ->check(text::one_of(searches));
-  auto* const beam = app.add("--beam", options.beam, "N", "texts in the beam (32)")->check(text::whole(1, 10000));
+  auto* const beam =
+      app.add("--beam", options.beam, "N", "texts in the beam (32; rnnt-beam: 10)")->check(text::whole(1, 10000));
   auto* const steps = app.add("--steps", options.steps, "N", "of --search exact: ends a proof after N steps (never)")
                           ->check(text::whole(1, 1000000000));
   app.add("--n-best", options.n_best, "N", "print N texts, each behind its score and a tab")
@@ -48,6 +49,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (!app.read(argc, argv)) return std::nullopt;
 
   options.search = searches.at(search);
+  if (options.search == Search::rnnt_beam && beam->count() == 0) options.beam = 10;
   auto const any = [&](std::initializer_list<Search> all) {
     return std::find(all.begin(), all.end(), options.search) != all.end();
   };
