@@ -71,8 +71,8 @@ double binomial_tail(std::int64_t successes, std::int64_t trials, double probabi
 template <class = void>
 double mixed_gamma_tail(std::int64_t shape, double weight, double score) {
   if (shape <= 0) return score > 0 ? 0 : 1;
-  auto const large = (std::max)(weight, 1 - weight), small = (std::min)(weight, 1 - weight);
-  auto const chance = small / large, x = score / small;
+  auto const greater = (std::max)(weight, 1 - weight), lesser = (std::min)(weight, 1 - weight);
+  auto const chance = lesser / greater, x = score / lesser;
   if (!(x > 0)) return 1;
   auto const n = static_cast<double>(shape);
   auto log_chance = n * std::log(chance);  // of k more
