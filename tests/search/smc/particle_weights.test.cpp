@@ -83,6 +83,16 @@ TEST_CASE("particle weights: effective number, log Z, and no weight at all") {
   // without resampling: the variance of a mean, s^2 / n, over the square of the mean
   auto const variance = ((3 - 1.25) * (3 - 1.25) + 1.25 * 1.25 + 2 * 0.25 * 0.25) / 3 / 4;
   CHECK_THAT(particles.log_z_error(), WithinAbs(std::sqrt(variance) / 1.25, 1e-12));
+  // after it, a parent counts for its founder what it weighed, whatever its number of children
+  detail::ParticleWeights two;
+  two.begin(2, 0);
+  two.multiply(0, std::log(1.5)), two.multiply(1, std::log(0.5));
+  two.resample(0.75);  // a child each, which count 1.5 and 1
+  CHECK_THAT(two.log_z_error(), WithinAbs(std::sqrt(2 * (1.5 * 1.5 + 1) / (2.5 * 2.5) - 1), 1e-12));
+  two.begin(2, 0);
+  two.multiply(0, std::log(1.5)), two.multiply(1, std::log(0.5));
+  two.resample(0.25);  // both are children of the first
+  CHECK_THAT(two.log_z_error(), WithinAbs(1, 1e-12));
   for (std::size_t i = 0; i < 4; ++i) particles.kill(i);
   CHECK(particles.effective() == 0);
   CHECK(particles.log_z() == detail::ParticleWeights::none);

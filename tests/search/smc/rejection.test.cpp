@@ -144,5 +144,9 @@ TEST_CASE("reject: what genlm-control's recursive_awrs returns") {
   CHECK_THAT(mass({3}, 2, false), WithinAbs(0.6, 1e-6));  // the last that may be tried
   CHECK(mass({4}, 2, false) == 0);
   CHECK(mass({}, 4, true) == 0);
+  // Of a list of all, the last token has its own probability, which 1 - the others' would not be: they are rounded.
+  std::vector<Candidate> const rare{{3, -0.1053606f}, {4, -2.3025856f}, {5, -30}};
+  CHECK_THAT(detail::reject(rare, true, 1, [](std::size_t place) { return place == 2; }).mass,
+             WithinAbs(std::exp(-30.0), 1e-20));
   CHECK(detail::reject({}, true, 1, [](std::size_t) { return true; }).mass == 0);
 }

@@ -346,10 +346,8 @@ bool ParticleSample<P>::take_product(State& s, std::size_t particle, Line const&
 
 template <Potential P>
 void ParticleSample<P>::resample(State& s) const {
-  auto const parents = s.weights.resample(uniform(resampling_noise(s), 0));
-  s.weights.inherit(s.particles), s.weights.inherit(s.states);
-  for (std::size_t i = 0; i < parents.size(); ++i)
-    if (parents[i] != i) s.particles[i].from = static_cast<Slot>(parents[i]);
+  s.weights.resample(uniform(resampling_noise(s), 0));
+  s.weights.inherit(s.particles), s.weights.inherit(s.states);  // with `from`, so that children continue their parent's slot
 }
 
 template <Potential P>
