@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ASG, and texts that count as their best alignment alone, against every alignment. Mutants that were tried by hand, and are noticed here:
-// a transition read as [from, to]; the transition to itself not taken back, or taken back where it is not charged; one before the first
-// frame; the first label after itself; a sum where the best is asked for, among a prefix' ways or between its ends; the last frame read
-// twice; a repetition that follows a repetition.
+// a transition read as [from, to]; the transition to itself not taken back, or not charged; the first label after itself; a sum where the
+// best is asked for, among a prefix' ways or between its ends; the best where a sum is asked for.
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/asg_frames.hpp>
