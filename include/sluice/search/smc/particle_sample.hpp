@@ -347,7 +347,8 @@ bool ParticleSample<P>::take_product(State& s, std::size_t particle, Line const&
 template <Potential P>
 void ParticleSample<P>::resample(State& s) const {
   s.weights.resample(uniform(resampling_noise(s), 0));
-  s.weights.inherit(s.particles), s.weights.inherit(s.states);  // with `from`, so that children continue their parent's slot
+  s.weights.inherit(s.particles);  // with `from`: children continue their parent's slot
+  s.weights.inherit(s.states);
 }
 
 template <Potential P>
