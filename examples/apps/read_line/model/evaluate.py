@@ -15,8 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WAYS = {'best path': ['--search', 'best-path'], 'beam': [], 'beam, lexicon': ['--lexicon', 'lexicon.txt'],
         'beam, n-grams': ['--ngram', 'chars.ngrams'], 'beam, n-grams, names': ['--ngram', 'chars.ngrams', '--bias', 'names.tsv'],
         'exact': ['--search', 'exact', '--steps', '1000'],
-        'RNN-T greedy': ['--search', 'rnnt-greedy'], 'RNN-T beam': ['--search', 'rnnt-beam'],
-        'RNN-T beam, n-grams': ['--search', 'rnnt-beam', '--ngram', 'chars.ngrams']}
+        'RNN-T greedy': ['--search', 'rnnt-greedy'], 'RNN-T beam': ['--search', 'rnnt-beam']}
 
 
 def distance(a, b):
