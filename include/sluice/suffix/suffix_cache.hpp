@@ -61,6 +61,7 @@ class SuffixCache {
   }
   SuffixCache(SuffixCache const&) = delete;
   SuffixCache& operator=(SuffixCache const&) = delete;
+  ~SuffixCache() = default;
 
   /// Remembers a text. Of a very long one, only the end: an insertion may have 1/64 of all tokens. Takes a few microseconds for
   /// each token, and copies an array of at most 8,192 tokens.

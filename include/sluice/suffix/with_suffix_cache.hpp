@@ -212,7 +212,7 @@ class WithSuffixCache : public detail::Forwarding<M> {
     double right = 0;
     std::int32_t parent = -1;
     for (auto i = slot.length; i < text_.size(); ++i) {
-      std::size_t g = static_cast<std::size_t>(std::int64_t{parent} + 1);
+      auto g = static_cast<std::size_t>(std::int64_t{parent} + 1);
       auto const above = [&](std::size_t n) {
         return n < slot.parents.size() ? slot.parents[n] : static_cast<std::int32_t>(n) - 1;
       };
