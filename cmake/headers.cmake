@@ -92,6 +92,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/detail/ctc_lines.hpp
   include/sluice/frames/detail/ctc_prefix.hpp
   include/sluice/frames/detail/duration_lines.hpp
+  include/sluice/frames/detail/frame_sources.hpp
   include/sluice/frames/detail/numbered.hpp
   include/sluice/frames/frame_stream.hpp
   include/sluice/frames/repetitions.hpp
@@ -144,6 +145,7 @@ set(SLUICE_HEADERS
   include/sluice/model/detail/fused_lines.hpp
   include/sluice/model/detail/log_mixture.hpp
   include/sluice/model/detail/slot_tokens.hpp
+  include/sluice/model/detail/text_following.hpp
   include/sluice/model/ensemble.hpp
   include/sluice/model/fused.hpp
   include/sluice/model/interpolate.hpp

@@ -8,6 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/frames/detail/frame_sources.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -60,21 +61,9 @@ class AsgFrames {
   /// \throws std::invalid_argument  for a source without frames, or of another number of labels
   template <class = void>
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      auto const& source = *sources[i];
-      require(source.rows >= 1, "frames", source.rows, "there must be at least one");
-      require(source.columns == std::ssize(stays_), "source.columns", source.columns,
-              "must be the number of labels, " + std::to_string(stays_.size()));
-      require(source.stride >= source.columns, "source.stride", source.stride, "must be at least source.columns");
-      auto const slot = static_cast<std::size_t>(slot_numbers[i]);
-      if (slot >= sources_.size()) sources_.resize(slot + 1, nullptr);
-      sources_[slot] = &source;
-    }
+    sources_.start(sources, slot_numbers, std::ssize(stays_));
   }
-  void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers)
-      if (static_cast<std::size_t>(slot) < sources_.size()) sources_[static_cast<std::size_t>(slot)] = nullptr;
-  }
+  void release(std::span<Slot const> slot_numbers) { sources_.release(slot_numbers); }
 
   /// \throws std::invalid_argument  for a row that goes beyond the last frame
   template <class = void>
@@ -82,16 +71,12 @@ class AsgFrames {
     lines_.clear();
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {
-      auto const from = static_cast<std::size_t>(row.from), to = static_cast<std::size_t>(row.to);
-      if (to >= sources_.size()) sources_.resize(to + 1, nullptr);
-      sources_[to] = sources_[from];
-      auto const& source = *sources_[to];
-      auto const end = std::ptrdiff_t{row.length} + std::ssize(row.tokens);
-      if (end > source.rows) require(false, "frame", end, "the source has " + std::to_string(source.rows));
+      sources_.follow(row);
       lines += row.lines;
-      for (auto frame = end - std::ptrdiff_t{row.lines}; frame < end; ++frame) {
-        auto const line = source[frame];
-        for (std::size_t i = 0; i < stays_.size(); ++i) lines_.push_back(static_cast<float>(line[i]) + stays_[i]);
+      for (std::ptrdiff_t i = 0; i < row.lines; ++i) {
+        auto const line = sources_[row.to][sources_.first_line(row) + i];
+        for (std::size_t label = 0; label < stays_.size(); ++label)
+          lines_.push_back(static_cast<float>(line[label]) + stays_[label]);
         lines_.push_back(-HUGE_VALF);
       }
     }
@@ -100,9 +85,9 @@ class AsgFrames {
 
  private:
   Vocabulary vocabulary_{};
-  std::vector<float> stays_;            // [N]: the transition of each label to itself
-  std::vector<Source const*> sources_;  // [slot]
-  std::vector<float> lines_;            // [lines, N + 1]
+  std::vector<float> stays_;  // [N]: the transition of each label to itself
+  detail::FrameSources<T> sources_;
+  std::vector<float> lines_;  // [lines, N + 1]
 };
 
 }  // namespace sluice::inline v0

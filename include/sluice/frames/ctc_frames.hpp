@@ -8,6 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/frames/detail/frame_sources.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -64,49 +65,27 @@ class CtcFrames {
   /// \throws std::invalid_argument  for a source without frames, or of another number of labels
   template <class = void>
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      auto const& source = *sources[i];
-      require(source.rows >= 1, "frames", source.rows, "there must be at least one");
-      require(source.columns == vocabulary_.size, "source.columns", source.columns,
-              "must be the number of labels, " + std::to_string(vocabulary_.size));
-      require(source.stride >= source.columns, "source.stride", source.stride, "must be at least source.columns");
-      auto const slot = static_cast<std::size_t>(slot_numbers[i]);
-      if (slot >= sources_.size()) sources_.resize(slot + 1, nullptr);
-      sources_[slot] = &source;
-    }
+    sources_.start(sources, slot_numbers, vocabulary_.size);
   }
-  void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers)
-      if (static_cast<std::size_t>(slot) < sources_.size()) sources_[static_cast<std::size_t>(slot)] = nullptr;
-  }
+  void release(std::span<Slot const> slot_numbers) { sources_.release(slot_numbers); }
 
   /// \throws std::invalid_argument  for a row that goes beyond the last frame
   template <class = void>
   Scores<T> step(std::span<Row const> rows) {
     std::ptrdiff_t lines = 0;
-    for (auto const& row : rows) {
-      auto const from = static_cast<std::size_t>(row.from), to = static_cast<std::size_t>(row.to);
-      if (to >= sources_.size()) sources_.resize(to + 1, nullptr);
-      auto const end = std::ptrdiff_t{row.length} + std::ssize(row.tokens);
-      if (end > sources_[from]->rows)
-        require(false, "frame", end, "the source has " + std::to_string(sources_[from]->rows));
-      sources_[to] = sources_[from];
-      lines += row.lines;
-    }
-    auto const first = [](Row const& row) {
-      return std::ptrdiff_t{row.length} + std::ssize(row.tokens) - std::ptrdiff_t{row.lines};
-    };
+    for (auto const& row : rows) sources_.follow(row), lines += row.lines;
     if (rows.size() == 1) {
-      auto const& source = *sources_[static_cast<std::size_t>(rows[0].to)];
-      return scores(source.data + first(rows[0]) * source.stride, lines, source.columns, kind_, source.stride);
+      auto const& source = sources_[rows[0].to];
+      return scores(source.data + sources_.first_line(rows[0]) * source.stride, lines, source.columns, kind_,
+                    source.stride);
     }
     auto const size = std::ptrdiff_t{vocabulary_.size};
     lines_.resize(static_cast<std::size_t>(lines * size));
     auto* line = lines_.data();
     for (auto const& row : rows) {
-      auto const& source = *sources_[static_cast<std::size_t>(row.to)];
+      auto const& source = sources_[row.to];
       for (std::ptrdiff_t i = 0; i < row.lines; ++i, line += size)
-        std::copy_n(source.data + (first(row) + i) * source.stride, size, line);
+        std::copy_n(source.data + (sources_.first_line(row) + i) * source.stride, size, line);
     }
     return scores<T>(lines_.data(), lines, size, kind_);
   }
@@ -114,8 +93,8 @@ class CtcFrames {
  private:
   Vocabulary vocabulary_;
   Kind kind_;
-  std::vector<Source const*> sources_;  // [slot]
-  std::vector<T> lines_;                // [lines, V]
+  detail::FrameSources<T> sources_;
+  std::vector<T> lines_;  // [lines, V]
 };
 
 }  // namespace sluice::inline v0

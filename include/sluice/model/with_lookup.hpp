@@ -9,12 +9,9 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/detail/combine.hpp>
-#include <sluice/model/detail/forwarding.hpp>
-#include <sluice/model/detail/slot_tokens.hpp>
+#include <sluice/model/detail/text_following.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,23 +20,6 @@
 #include <vector>
 
 namespace sluice::inline v0 {
-
-namespace detail {
-
-/// What a model has encoded, and its sources.
-template <class M>
-struct EncodedWithSources {
-  using Encoded = void;
-};
-template <EncodingModel M>
-struct EncodedWithSources<M> {
-  struct Encoded {
-    typename M::Encoded encoded;
-    std::vector<std::vector<Token>> sources;
-  };
-};
-
-}  // namespace detail
 
 /// Options of WithLookup.
 struct Lookup {
@@ -62,54 +42,14 @@ struct Lookup {
 ///
 /// Refers to the model, which must outlive it. Has the model's abilities. A guess costs O(longest * (source + output)).
 template <Model M>
-class WithLookup : public detail::Forwarding<M> {
-  using Base = detail::Forwarding<M>;
-  static constexpr bool reads = std::convertible_to<typename M::Source const&, std::span<Token const>>;
-
+class WithLookup : public detail::TextFollowing<M> {
  public:
-  using Source = typename M::Source;
-  using Encoded = typename detail::EncodedWithSources<M>::Encoded;  ///< void unless the model encodes
-
   /// \throws std::invalid_argument  for options that make no sense
-  explicit WithLookup(M& model, Lookup const& options = {}) : Base(model), options_(options) { options_.check(); }
+  explicit WithLookup(M& model, Lookup const& options = {}) : detail::TextFollowing<M>(model), options_(options) {
+    options_.check();
+  }
 
   bool proposes() const { return true; }
-
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
-      held_.clear(slot_numbers[i]);
-      read(*sources[i], source_of(slot_numbers[i]));
-    }
-    this->model_.start(sources, slot_numbers);
-  }
-  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
-    Encoded result{Base::encode(sources), std::vector<std::vector<Token>>(sources.size())};
-    for (std::size_t i = 0; i < sources.size(); ++i) read(*sources[i], result.sources[i]);
-    return result;
-  }
-  template <class Batch>
-    requires EncodingModel<M>
-  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
-      held_.clear(slot_numbers[i]);
-      source_of(slot_numbers[i]) = encoded.sources[static_cast<std::size_t>(items[i])];
-    }
-    this->model_.start(encoded.encoded, items, slot_numbers);
-  }
-  void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers) held_.clear(slot);
-    detail::release(this->model_, slot_numbers);
-  }
-  decltype(auto) step(std::span<Row const> rows) {
-    for (auto const& row : rows)
-      if (row.from != row.to) {
-        source_of((std::max)(row.from, row.to));  // grow first, so that references stay valid
-        auto const& from = source_of(row.from);
-        source_of(row.to).assign(from.begin(), from.end());
-      }
-    held_.apply(rows);
-    return this->model_.step(rows);
-  }
 
   void propose(std::span<Draft const> drafts) {
     others_.clear();
@@ -123,25 +63,12 @@ class WithLookup : public detail::Forwarding<M> {
   }
 
  private:
-  static void read(Source const& source, std::vector<Token>& tokens) {
-    tokens.clear();
-    if constexpr (reads) {
-      std::span<Token const> const all = source;
-      tokens.assign(all.begin(), all.end());
-    }
-  }
-  std::vector<Token>& source_of(Slot slot) {
-    auto const i = static_cast<std::size_t>(slot);
-    if (i >= sources_.size()) sources_.resize(i + 1);
-    return sources_[i];
-  }
-
   void guess(Draft const& draft) {
-    auto const held = held_[draft.slot].first(static_cast<std::size_t>(draft.length));
+    auto const held = this->held(draft.slot, draft.length);
     text_.assign(held.begin(), held.end());
     text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
     std::span<Token const> const text = text_;
-    std::span<Token const> const source = options_.source ? source_of(draft.slot) : std::span<Token const>();
+    std::span<Token const> const source = options_.source ? this->source_of(draft.slot) : std::span<Token const>();
     auto const most = (std::min)(static_cast<std::size_t>(options_.longest), text.size());
     if (draft.tree != nullptr && draft.tree->leaves > 1) {
       budget_.reset(draft.tree->nodes, draft.tree->leaves);
@@ -201,8 +128,6 @@ class WithLookup : public detail::Forwarding<M> {
   }
 
   Lookup options_;
-  detail::SlotTokens held_;
-  std::vector<std::vector<Token>> sources_;  // [slot]
   std::vector<Token> text_;
   std::vector<std::size_t> places_;  // in the source
   detail::TreeBudget budget_;

@@ -8,17 +8,13 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/detail/combine.hpp>
-#include <sluice/model/detail/forwarding.hpp>
-#include <sluice/model/detail/slot_tokens.hpp>
-#include <sluice/model/with_lookup.hpp>
+#include <sluice/model/detail/text_following.hpp>
 #include <sluice/suffix/detail/frequent_paths.hpp>
 #include <sluice/suffix/detail/suffix_guesses.hpp>
 #include <sluice/suffix/suffix_cache.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -65,13 +61,11 @@ struct SuffixDecoding {
 ///
 /// Refers to model and cache, which must outlive it. Has the model's abilities. A guess costs O(log tokens of the cache + own text).
 template <Model M>
-class WithSuffixCache : public detail::Forwarding<M> {
-  using Base = detail::Forwarding<M>;
-  static constexpr bool reads = std::convertible_to<typename M::Source const&, std::span<Token const>>;
+class WithSuffixCache : public detail::TextFollowing<M> {
+  using Base = detail::TextFollowing<M>;
 
  public:
   using Source = typename M::Source;
-  using Encoded = typename detail::EncodedWithSources<M>::Encoded;  ///< void unless the model encodes
 
   /// \throws std::invalid_argument  for options that make no sense, and for a cache with tokens that the model does not have
   WithSuffixCache(M& model, SuffixCache& cache, SuffixDecoding const& options = {})
@@ -85,37 +79,14 @@ class WithSuffixCache : public detail::Forwarding<M> {
   bool proposes() const { return true; }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < slot_numbers.size(); ++i) {
-      auto& slot = begin(slot_numbers[i]);
-      read(*sources[i], slot.source);
-    }
-    this->model_.start(sources, slot_numbers);
-  }
-  auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
-    Encoded result{Base::encode(sources), std::vector<std::vector<Token>>(sources.size())};
-    for (std::size_t i = 0; i < sources.size(); ++i) read(*sources[i], result.sources[i]);
-    return result;
+    begin(slot_numbers);
+    Base::start(sources, slot_numbers);
   }
   template <class Batch>
     requires EncodingModel<M>
   void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
-    for (std::size_t i = 0; i < slot_numbers.size(); ++i)
-      begin(slot_numbers[i]).source = encoded.sources[static_cast<std::size_t>(items[i])];
-    this->model_.start(encoded.encoded, items, slot_numbers);
-  }
-  void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers) held_.clear(slot);
-    detail::release(this->model_, slot_numbers);
-  }
-  decltype(auto) step(std::span<Row const> rows) {
-    for (auto const& row : rows)
-      if (row.from != row.to) {
-        at((std::max)(row.from, row.to));  // grow first, so that references stay valid
-        auto const& from = at(row.from).source;
-        at(row.to).source.assign(from.begin(), from.end());
-      }
-    held_.apply(rows);
-    return this->model_.step(rows);
+    begin(slot_numbers);
+    Base::start(encoded, items, slot_numbers);
   }
 
   void propose(std::span<Draft const> drafts) {
@@ -126,7 +97,7 @@ class WithSuffixCache : public detail::Forwarding<M> {
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto const& draft = drafts[i];
       auto& slot = at(draft.slot);
-      read_text(draft, slot);
+      read_text(draft);
       learn(slot);
       slot.length = text_.size();
       auto const best = guess(draft, slot, *places, guesses_[i]);
@@ -139,13 +110,13 @@ class WithSuffixCache : public detail::Forwarding<M> {
       auto const& draft = others_[i];
       auto& slot = at(draft.slot);
       if (draft.tokens->empty()) give(guesses_[waiting_[i]], draft, slot);
-      else note(slot, Slots::inner_one, 0, *draft.tokens, draft.tree != nullptr ? draft.tree->parents : none_);
+      else note(slot, Slots::by_inner, 0, *draft.tokens, draft.tree != nullptr ? draft.tree->parents : none_);
     }
   }
 
   /// Stores an output.
   void remember(Decoded const& decoded) {
-    auto const& source = at(decoded.slot).source;
+    auto const& source = this->source_of(decoded.slot);
     before_.assign(source.begin(), source.end());
     before_.insert(before_.end(), decoded.prompt.begin(), decoded.prompt.end());
     cache_.insert(before_, decoded.output);
@@ -160,35 +131,26 @@ class WithSuffixCache : public detail::Forwarding<M> {
     double mean() const { return right / expected; }
   };
   struct Slots {
-    static constexpr int nobody = -1, cache_one = 0, own_one = 1, inner_one = 2;
-    std::vector<Token> source{};
+    static constexpr int none = -1, by_cache = 0, by_own_text = 1, by_inner = 2;
     std::vector<Token> guessed{};  // in the last round, after `length` tokens
     std::vector<std::int32_t> parents{};
     std::size_t length = 0;
-    int who = nobody, maker = nobody;  // of those, and of the guesses that wait to be given
+    int made_by = none, waiting = none;  // what made those, and the guesses that wait to be given
     double expected = 0;
     Record cache{2, 2}, own{2, 2};  // a token for each that is expected
     Record inner{2, 2};             // tokens in a round
   };
 
-  static void read(Source const& source, std::vector<Token>& tokens) {
-    tokens.clear();
-    if constexpr (reads) {
-      std::span<Token const> const all = source;
-      tokens.assign(all.begin(), all.end());
-    }
-  }
   Slots& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= slots_.size()) slots_.resize(i + 1);
     return slots_[i];
   }
-  Slots& begin(Slot number) {
-    held_.clear(number);
-    auto& slot = at(number);
-    slot.source.clear(), slot.who = Slots::nobody;
-    slot.cache = slot.own = slot.inner = {2, 2};
-    return slot;
+  void begin(std::span<Slot const> slot_numbers) {
+    for (auto const number : slot_numbers) {
+      auto& slot = at(number);
+      slot.made_by = Slots::none, slot.cache = slot.own = slot.inner = {2, 2};
+    }
   }
   bool asks_inner() const {
     if constexpr (ProposingModel<M>) return sluice::proposes(std::as_const(this->model_));
@@ -196,19 +158,19 @@ class WithSuffixCache : public detail::Forwarding<M> {
   }
 
   /// Sets text_ to what the sentence holds, behind its source.
-  void read_text(Draft const& draft, Slots const& slot) {
+  void read_text(Draft const& draft) {
     text_.clear();
-    if (options_.source) text_.assign(slot.source.begin(), slot.source.end());
+    if (options_.source) text_ = this->source_of(draft.slot);
     source_ = text_.size();
-    auto const held = held_[draft.slot].first(static_cast<std::size_t>(draft.length));
+    auto const held = this->held(draft.slot, draft.length);
     text_.insert(text_.end(), held.begin(), held.end());
     text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
   }
 
   /// Counts how many of the last guesses are in the text.
   void learn(Slots& slot) {
-    auto const who = std::exchange(slot.who, Slots::nobody);
-    if (who == Slots::nobody || slot.length > text_.size()) return;
+    auto const made_by = std::exchange(slot.made_by, Slots::none);
+    if (made_by == Slots::none || slot.length > text_.size()) return;
     double right = 0;
     std::int32_t parent = -1;
     for (auto i = slot.length; i < text_.size(); ++i) {
@@ -220,8 +182,8 @@ class WithSuffixCache : public detail::Forwarding<M> {
       if (g == slot.guessed.size()) break;
       parent = static_cast<std::int32_t>(g), right += 1;
     }
-    if (who == Slots::inner_one) slot.inner.count(right, 1);
-    else (who == Slots::cache_one ? slot.cache : slot.own).count(right, slot.expected);
+    if (made_by == Slots::by_inner) slot.inner.count(right, 1);
+    else (made_by == Slots::by_cache ? slot.cache : slot.own).count(right, slot.expected);
   }
 
   /// Makes the guesses of the cache, or of the sentence's own text. Returns how many are expected to be right.
@@ -235,7 +197,7 @@ class WithSuffixCache : public detail::Forwarding<M> {
     detail::SuffixGuesses::Options const options{
         .shortest = options_.shortest, .samples = options_.samples, .factor = options_.factor};
     made.clear();
-    slot.maker = Slots::cache_one;
+    slot.waiting = Slots::by_cache;
     double best = -1;
     if (draft.remember) {
       finder_.of_others(places, text_, options, bounds, made);
@@ -244,7 +206,7 @@ class WithSuffixCache : public detail::Forwarding<M> {
     if (options_.own) {
       finder_.of_text(text_, source_, places.depth, options, bounds, own_);
       if (auto const other = own_.expected * slot.own.mean(); other > best || made.tokens.empty())
-        std::swap(made, own_), best = other, slot.maker = Slots::own_one;
+        std::swap(made, own_), best = other, slot.waiting = Slots::by_own_text;
     }
     return made.tokens.empty() ? -1 : best;
   }
@@ -252,17 +214,16 @@ class WithSuffixCache : public detail::Forwarding<M> {
   void give(detail::PathGuesses const& guesses, Draft const& draft, Slots& slot) {
     draft.tokens->insert(draft.tokens->end(), guesses.tokens.begin(), guesses.tokens.end());
     if (draft.tree != nullptr && draft.tree->leaves > 1) draft.tree->parents = guesses.parents;
-    if (!guesses.tokens.empty()) note(slot, slot.maker, guesses.expected, guesses.tokens, guesses.parents);
+    if (!guesses.tokens.empty()) note(slot, slot.waiting, guesses.expected, guesses.tokens, guesses.parents);
   }
-  void note(Slots& slot, int who, double expected, std::span<Token const> tokens,
+  void note(Slots& slot, int made_by, double expected, std::span<Token const> tokens,
             std::span<std::int32_t const> parents) {
     slot.guessed.assign(tokens.begin(), tokens.end()), slot.parents.assign(parents.begin(), parents.end());
-    slot.who = who, slot.expected = expected;
+    slot.made_by = made_by, slot.expected = expected;
   }
 
   SuffixCache& cache_;
   SuffixDecoding options_;
-  detail::SlotTokens held_;
   std::vector<Slots> slots_;
   std::vector<Token> text_, before_;
   std::size_t source_ = 0;
