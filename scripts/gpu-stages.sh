@@ -59,7 +59,7 @@ configure() {
   cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" \
     -DCUDAToolkit_ROOT="$(dirname "$(dirname "$(readlink -f "$nvcc")")")" ${cublas:+-DSLUICE_CUBLAS_ROOT="$cublas"} \
     -DCMAKE_CUDA_ARCHITECTURES="$capability" ${deps:+-DCMAKE_PREFIX_PATH="$deps"} \
-    -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE="$([ -n "$for" ] && echo OFF || echo ON)" -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
+    -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE="$([ -n "$target" ] && echo OFF || echo ON)" -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
     -DSLUICE_TORCH=OFF -DSLUICE_BUILD_EXAMPLES=OFF -DSLUICE_INSTALL=OFF -DSLUICE_TEST_FILTER='^$' "$@"
 }
 
