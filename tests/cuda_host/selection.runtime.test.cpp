@@ -107,6 +107,8 @@ TEMPLATE_TEST_CASE("one token of each line is drawn without a sort, and is that 
     auto const answer = kept(expander.expand(lines.scores(memory.data()), queries, {}));
     CHECK(HostCuda::get().use.keys_sorted == before.keys_sorted);
     CHECK(HostCuda::get().use.wrong_starts == before.wrong_starts);
+    auto const some = std::ranges::any_of(queries, [](Query const& query) { return query.noise != 0; });
+    if (some) CHECK(HostCuda::get().use.kernels - before.kernels == 3);
     for (auto& query : queries)
       if (query.noise != 0) query.best = 2;  // sorts
     auto const sorted = expander.expand(lines.scores(memory.data()), queries, {});

@@ -42,6 +42,7 @@ struct DeviceUse {
   std::size_t ring_launches = 0;  ///< of the line_launches, those that read through rings
   std::size_t never_written = 0;  ///< words copied back that were never written
   std::size_t bytes_told = 0;     ///< bytes that kernels wrote to host memory
+  std::size_t kernels = 0;        ///< in the main stream, of ours that await_earlier()
   std::size_t early_starts = 0;   ///< of kernels directly after one of ours
   std::size_t wrong_starts = 0;   ///< and of kernels after anything else
   std::size_t codes_asked = 0;    ///< calls of cudaFuncGetAttributes
@@ -84,7 +85,7 @@ struct HostCuda {
   void add_kernel(bool early, std::function<void()> work) {
     if (early) ++(behind_kernel ? use.early_starts : use.wrong_starts);
     add(std::move(work));
-    behind_kernel = true;
+    behind_kernel = true, ++use.kernels;
   }
   bool behind_kernel = false;  ///< the last work added was such a kernel
   void wait() {
