@@ -134,10 +134,13 @@ void templated(std::size_t texts, std::size_t keys) {
   }
 }
 
-/// The share of marked texts that are found at 0.001, and the median of -log10 p.
-void print_power(Language const& language, Watermark const& options, std::size_t length, int percent,
-                 std::size_t texts) {
-  std::size_t found = 0;
+/// What a detector sees of marked texts.
+struct Power {
+  double at_hundredth = 0, at_thousandth = 0;  // the shares with p <= 0.01 and p <= 0.001
+  double median = 0;                           // of -log10 p, at most 308
+};
+Power power_of(Language const& language, Watermark const& options, std::size_t length, int percent, std::size_t texts) {
+  std::size_t found[2] = {};
   std::vector<double> logs;
   for (std::size_t i = 0; i < texts; ++i) {
     auto const own = keyed(options, sluice::derive(5, i));
@@ -147,31 +150,40 @@ void print_power(Language const& language, Watermark const& options, std::size_t
       if (static_cast<int>(noise % 100) < percent) text[n] = language.other(noise / 100);
     }
     auto const p = sluice::detect_watermark(text, own).p_value;
-    found += p <= 1e-3, logs.push_back(-std::log10(p));
+    found[0] += p <= 1e-2, found[1] += p <= 1e-3, logs.push_back((std::max)(0.0, -std::log10((std::max)(p, 1e-308))));
   }
   std::nth_element(logs.begin(), logs.begin() + static_cast<std::ptrdiff_t>(logs.size() / 2), logs.end());
-  std::printf(" %.2f (%.0f) |", static_cast<double>(found) / static_cast<double>(texts), logs[logs.size() / 2]);
+  auto const share = [&](std::size_t count) { return static_cast<double>(count) / static_cast<double>(texts); };
+  return {share(found[0]), share(found[1]), logs[logs.size() / 2]};
+}
+
+/// A row of a table: for each point the shares at both levels, and the median.
+void print_row(std::string const& head, std::vector<Power> const& row) {
+  std::printf("| %s |", head.c_str());
+  for (auto const& one : row) std::printf(" %.2f, %.2f (%.0f) |", one.at_hundredth, one.at_thousandth, one.median);
+  std::printf("\n"), std::fflush(stdout);
 }
 
 void power(std::size_t texts) {
-  std::printf("\nShare of %zu marked texts found at p <= 0.001 (median of -log10 p):\n\n", texts);
-  std::printf("| scheme | bits per token | 25 tokens | 50 | 100 | 200 | 400 |\n| --- | ---: | ---: | ---: | ---: | "
-              "---: | ---: |\n");
+  std::printf("\nShares of %zu marked texts found at p <= 0.01, and at p <= 0.001 (median of -log10 p):\n\n", texts);
+  std::printf("| scheme | bits per token | 25 tokens | 50 | 100 | 200 | 400 | 800 |\n"
+              "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   for (auto const& [name, options] : all)
-    for (auto const bits : {0.5, 1.0, 2.0, 4.0}) {
-      Language const language(1009, bits);
-      std::printf("| %s | %.1f |", name, bits);
-      for (auto const length : {25u, 50u, 100u, 200u, 400u}) print_power(language, options, length, 0, texts);
-      std::printf("\n"), std::fflush(stdout);
+    for (auto const* const bits : {"0.5", "1.0", "2.0", "4.0"}) {
+      Language const language(1009, std::stod(bits));
+      std::vector<Power> row;
+      for (auto const length : {25u, 50u, 100u, 200u, 400u, 800u})
+        row.push_back(power_of(language, options, length, 0, texts));
+      print_row(std::string(name) + " | " + bits, row);
     }
   std::printf("\nThe same for 200 tokens of 2 bits each, of which some were replaced at random:\n\n");
   std::printf(
       "| scheme | 0 %% | 5 %% | 10 %% | 20 %% | 30 %% | 50 %% |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
   for (auto const& [name, options] : all) {
     Language const language(1009, 2);
-    std::printf("| %s |", name);
-    for (auto const percent : {0, 5, 10, 20, 30, 50}) print_power(language, options, 200, percent, texts);
-    std::printf("\n"), std::fflush(stdout);
+    std::vector<Power> row;
+    for (auto const percent : {0, 5, 10, 20, 30, 50}) row.push_back(power_of(language, options, 200, percent, texts));
+    print_row(name, row);
   }
 }
 

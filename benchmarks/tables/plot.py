@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Charts of Markdown tables as SVG, in the style of benchmarks/simulation/svg.hpp: light or dark as the reader prefers.
-#   benchmarks/tables/plot.py blocks|batches|masks FILE.md FILE.svg     draws the tables of a page
+#   benchmarks/tables/plot.py KIND FILE.md FILE.svg     draws the tables of a page; KIND: blocks, batches, masks, power, substituted
 # Numbers are those of the table, digit for digit: beside their points, or shown when the pointer is on them, and in <desc>.
 import math
 import re
@@ -29,6 +29,7 @@ class Chart:
     joined: bool = True  # by a line, else only marks
     values: bool = True  # beside the points
     slanted: bool = False  # the points' names; then there is no room for x_label
+    named: bool = True  # the lines, inside; else the picture names them above its charts
     marks: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -98,6 +99,8 @@ def draw(chart, left, top):
                     f"<title>{escape(f'{name}, {where}: {n}')}</title></circle>\n")
             if chart.values:  # above its points for the first line, below for the others
                 out += words(x, y + (-7 if k == 0 else 15), n, size=9)
+        if not chart.named:
+            continue
         in_column = 3 if len(chart.lines) <= 3 else 2
         x, y = left + 150 * (k // in_column), top + 12 + 14 * (k % in_column)
         out += f'<rect x="{x + 8:.1f}" y="{y - 5:.1f}" width="14" height="3" class="f{k}"/>\n'
@@ -105,12 +108,24 @@ def draw(chart, left, top):
     return out
 
 
-def picture(title, description, charts):
-    """Charts side by side as the text of an SVG; title and description are for who does not see it."""
+def key(names):
+    """The lines' names and colours, in one row."""
+    out, x = "", 14
+    for k, name in enumerate(names):
+        out += f'<rect x="{x}" y="12" width="14" height="3" class="f{k}"/>\n' + words(x + 18, 17, name, "start")
+        x += 34 + 7 * len(name)
+    return out
+
+
+def picture(title, description, charts, across=None):
+    """Charts side by side, at most `across` of them, as the text of an SVG; title and description are for who does not see it."""
+    across = across or len(charts)
     tall = HEIGHT + (22 if any(c.slanted for c in charts) else 0)
-    wide = WIDTH * len(charts)
-    body = "".join(draw(c, WIDTH * i + 52, 28) for i, c in enumerate(charts))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" font-family="sans-serif" role="img" '
+    above = 0 if charts[0].named else 24
+    wide, high = WIDTH * across, above + tall * math.ceil(len(charts) / across)
+    body = "" if charts[0].named else key(charts[0].lines)
+    body += "".join(draw(c, WIDTH * (i % across) + 52, 28 + above + tall * (i // across)) for i, c in enumerate(charts))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" role="img" '
             f'aria-labelledby="title description">\n<title id="title">{escape(title)}</title>\n'
             f'<desc id="description">{escape(description)}</desc>\n'
             f"<style>\npath {{ fill: none; stroke-width: 2 }}\n{style(LIGHT)}"
@@ -186,7 +201,47 @@ def masks(page):
               logarithmic=True, joined=False, values=False, slanted=True)])
 
 
-KINDS = {"blocks": blocks, "batches": batches, "masks": masks}
+LEVELS = ("p ≤ 0.01", "p ≤ 0.001")
+
+
+def found(rows, points, level):
+    """For each scheme the shares found at one of LEVELS: numbers of cells like `0.55, 0.31 (2)`."""
+    lines = {}
+    for row in rows:
+        shares = [re.fullmatch(r"([\d.]+), ([\d.]+) \(-?\d+\)", row[p]) for p in points]
+        if None in shares:
+            raise ValueError(f"a cell of {row['scheme']} has no shares at two levels")
+        lines[row["scheme"]] = [s.group(level + 1) for s in shares]
+    return lines
+
+
+def detection(title, points, charts, across):
+    """Charts of shares, one line for each scheme."""
+    for c in charts:
+        c.values = c.named = False
+    said = " ".join(f"{c.title}. " + told("scheme", [dict(zip(points, n), scheme=s) for s, n in c.lines.items()], *points)
+                    for c in charts)
+    return picture(title, said, charts, across)
+
+
+def power(page):
+    rows = table(page, "scheme", "bits per token", "25 tokens")
+    points = [name for name in rows[0] if name not in ("scheme", "bits per token")]
+    charts = [Chart(f"{bits} bits per token, {said}", "tokens", "share of texts found", points,
+                    found([row for row in rows if row["bits per token"] == bits], points, level))
+              for bits in dict.fromkeys(column(rows, "bits per token")) for level, said in enumerate(LEVELS)]
+    return detection("Marked texts found, over their length, by entropy and scheme", points, charts, 2)
+
+
+def substituted(page):
+    rows = table(page, "scheme", "0 %", "50 %")
+    points = [name for name in rows[0] if name != "scheme"]
+    charts = [Chart(f"200 tokens of 2 bits, {said}", "percent of tokens replaced", "share of texts found", points,
+                    found(rows, points, level)) for level, said in enumerate(LEVELS)]
+    return detection("Marked texts found, over the share of tokens that were replaced, by scheme", points, charts, 2)
+
+
+KINDS = {"blocks": blocks, "batches": batches, "masks": masks, "power": power, "substituted": substituted}
 
 
 def main(arguments):

@@ -61,18 +61,29 @@ for wrong in 's/| 125 |/| fast |/' 's/beam 5/beam/' 's/ | 110 | 1.00//'; do
   [ ! -e "$work/wrong.svg" ] || fail "a file after $wrong"
 done
 ! draw pies "$work/page.md" "$work/x.svg" 2>"$work/errors" || fail "a kind that there is not"
+sed 's/ 0.99, 0.93 / 0.99 /' "$root/docs/watermarks.md" >"$work/wrong.md"
+! draw power "$work/wrong.md" "$work/wrong.svg" 2>"$work/errors" || fail "drawn without a share"
+grep -q 'wrong.md: a cell of gumbel' "$work/errors" || fail "no message about a cell without a share"
 
 # The pictures that the pages show are those of their tables.
 while read -r kind page; do
-  draw "$kind" "$root/docs/benchmarks/$page.md" "$work/$kind.svg"
+  draw "$kind" "$root/docs/$page" "$work/$kind.svg"
   cmp "$work/$kind.svg" "$root/docs/benchmarks/$kind.svg" ||
-    fail "draw it again: benchmarks/tables/plot.py $kind docs/benchmarks/$page.md docs/benchmarks/$kind.svg"
-  grep -q "($kind.svg)" "$root/docs/benchmarks/$page.md" || fail "$page.md does not show $kind.svg"
+    fail "draw it again: benchmarks/tables/plot.py $kind docs/$page docs/benchmarks/$kind.svg"
+  grep -Eq "\((benchmarks/)?$kind.svg\)" "$root/docs/$page" || fail "$page does not show $kind.svg"
 done <<'L'
-blocks blockwise
-batches cpu
-masks structure
+blocks benchmarks/blockwise.md
+batches benchmarks/cpu.md
+masks benchmarks/structure.md
+power watermarks.md
+substituted watermarks.md
 L
+# Five schemes at two levels: over six lengths of four entropies, and over six shares of replaced tokens.
+for count in power:240 substituted:60; do
+  [ "$(grep -c '<circle' "$work/${count%:*}.svg")" = "${count#*:}" ] || fail "${count%:*} has other points"
+done
+half=$(awk -F ' *[|] *' '$2 == "gumbel" && $3 == "0.5" { split($9, at, /[, ]+/); print at[2]; exit }' "$root/docs/watermarks.md")
+grep -q "<title>gumbel, 800: $half</title>" "$work/power.svg" || fail "another share of 800 tokens"
 points "$work/masks.svg" 0.01 1e6 logarithmic >"$work/said"
 median=$(awk -F ' *[|] *' '$2 == "tree" { print $6; exit }' "$root/docs/benchmarks/structure.md")
 grep -qx "first median, tree: $median" "$work/said" || fail "another median of tree"

@@ -13,10 +13,13 @@
 
 #include <support/allocations.hpp>
 #include <support/branching.hpp>
+#include <support/chi_squared.hpp>
 #include <support/decoding.hpp>
 #include <support/looking.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -52,6 +55,40 @@ std::vector<TableRequest<S>> requests_of(std::uint64_t seed, std::size_t count) 
   }
   return requests;
 }
+
+/// What was guessed for a text.
+struct Guessed {
+  Text pending{}, tokens{};
+  std::vector<std::int32_t> parents{};
+};
+
+/// A model that is given its guesses, one draft after another.
+template <Model M>
+class Given : public sluice::detail::Forwarding<M> {
+ public:
+  using Source = typename M::Source;
+  Given(M& model, std::vector<Guessed> guesses) : sluice::detail::Forwarding<M>(model), guesses_(std::move(guesses)) {}
+
+  bool proposes() const { return true; }
+  void start(std::span<Source const* const> sources, std::span<Slot const> slots) {
+    this->model_.start(sources, slots);
+  }
+  void release(std::span<Slot const> slots) { sluice::detail::release(this->model_, slots); }
+  decltype(auto) step(std::span<Row const> rows) { return this->model_.step(rows); }
+  void propose(std::span<Draft const> drafts) {
+    for (auto const& draft : drafts) {
+      REQUIRE(given < guesses_.size());
+      auto const& guess = guesses_[given++];
+      CHECK(std::ranges::equal(draft.pending, guess.pending));
+      *draft.tokens = guess.tokens;
+      if (draft.tree != nullptr) draft.tree->parents = guess.parents;
+    }
+  }
+  std::size_t given = 0;
+
+ private:
+  std::vector<Guessed> guesses_;
+};
 
 std::size_t rounds(std::vector<Result> const& results) {
   std::size_t sum = 0;
@@ -145,6 +182,102 @@ TEST_CASE("suffix decoding gives the output of Sample", "[with_suffix_cache]") {
     auto const results = decode(remembering, requests_of<Blockwise<acceptance::Sampling>>(5, 20), search, Batched{4});
     for (std::size_t i = 0; i < results.size(); ++i) CHECK(same_outputs(results[i], sampled[i]));
   }
+}
+
+TEST_CASE("under rejection, what is remembered does not change the distribution", "[with_suffix_cache]") {
+  // Whatever a cache holds when a text is drawn, the text has the model's distribution: so texts are independent, and none tells
+  // from a guess what the next one will be.
+  Table const table{.size = 6, .scale = 2, .order = 1, .has_eos = false};
+  constexpr std::size_t texts = 20000, length = 5, outputs = 243;
+  std::vector<double> expected(outputs);
+  for (std::size_t cell = 0; cell < outputs; ++cell) {
+    Text text;
+    for (std::size_t n = 0, rest = cell; n < length; ++n, rest /= 3)
+      text.insert(text.begin(), static_cast<Token>(3 + rest % 3));
+    std::vector<double> line(6);
+    double log_prob = 0;
+    for (std::size_t n = 0; n < length; ++n) {
+      table.log_probs(1, std::span(text).first(n), line);
+      log_prob += line[static_cast<std::size_t>(text[n])];
+    }
+    expected[cell] = std::exp(log_prob);
+  }
+  for (auto const branches : {1, 3}) {
+    INFO(branches);
+    TableModel<with_trees> model(table);
+    SuffixCache cache(1 << 16, 8);
+    WithSuffixCache remembering(model, cache, {.factor = 3});
+    Blockwise<acceptance::Rejection> const search{
+        .block = 4, .length = {.max = static_cast<std::int32_t>(length)}, .branches = branches};
+    std::vector<TableRequest<Blockwise<acceptance::Rejection>>> requests(texts);
+    for (std::size_t i = 0; i < texts; ++i) requests[i].source = 1, requests[i].seed = derive(11, i);
+    auto const results = decode(remembering, requests, search, Batched{5});
+    std::vector<std::int64_t> counts(outputs);
+    for (auto const& result : results) {
+      std::size_t cell = 0;
+      for (auto const token : result.hypotheses.at(0).tokens) cell = cell * 3 + static_cast<std::size_t>(token - 3);
+      ++counts.at(cell);
+    }
+    check_distribution(counts, expected, 100);
+    CHECK(rounds(results) * 5 < texts * length * 4);  // guesses were accepted
+  }
+}
+
+TEST_CASE("a relaxed rule keeps of the cache's guesses what it keeps of the same guesses from elsewhere",
+          "[with_suffix_cache]") {
+  std::mt19937_64 random(12);
+  std::size_t relaxed = 0, accepted = 0;
+  for (int round = 0; round < 30; ++round) {
+    Table const table{.size = 9, .scale = 3, .eos_bias = -2, .eos_slope = 0.2, .order = round % 2};
+    std::int32_t const n = 2 + round % 2;
+    Blockwise<acceptance::TopK> const search{
+        .block = 5, .accept = {.n = n}, .length = {.max = 20}, .branches = static_cast<std::int32_t>(1 + random() % 3)};
+    auto const requests = requests_of<Blockwise<acceptance::TopK>>(random(), 20);
+    auto const batch = 1 + random() % 5;
+    SuffixCache cache(1 << 16);
+    std::vector<Guessed> guesses;
+    Target model(TableModel<with_trees>(table), with_trees);
+    WithSuffixCache remembering(model, cache, {.factor = 3});
+    for (int i = 0; i < 50; ++i) {  // of another model
+      Text noise(10);
+      for (auto& token : noise) token = static_cast<Token>(3 + random() % 6);
+      cache.insert({}, noise);
+    }
+    Looking looking(remembering, [&](Draft const& draft, std::span<Token const>, std::uint64_t) {
+      guesses.push_back({{draft.pending.begin(), draft.pending.end()},
+                         *draft.tokens,
+                         draft.tree != nullptr ? draft.tree->parents : std::vector<std::int32_t>{}});
+    });
+    auto const results = decode(looking, requests, search, Batched{batch});
+    CHECK(model.report() == "");
+    REQUIRE(guesses.size() > 20);
+    TableModel<with_trees> same(table);
+    Given given(same, guesses);
+    auto const expected = decode(given, requests, search, Batched{batch});
+    CHECK(given.given == guesses.size());
+    for (std::size_t i = 0; i < results.size(); ++i) CHECK(identical(results[i], expected[i]));
+    // All tokens are among the n best, and some are not the best.
+    std::vector<double> line(9);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      REQUIRE(results[i].ok());
+      auto const& h = results[i].hypotheses[0];
+      accepted += h.tokens.size() - requests[i].prefix.size() - h.blocks.size();
+      Text context;
+      if (!requests[i].prompt.empty()) context.assign(requests[i].prompt.begin() + 1, requests[i].prompt.end());
+      for (std::size_t t = 0; t < h.tokens.size(); ++t) {
+        table.log_probs(requests[i].source, context, line);
+        auto const own = line[static_cast<std::size_t>(h.tokens[t])];
+        auto const better = std::count_if(line.begin(), line.end(), [&](double x) { return x > own; });
+        if (t >= requests[i].prefix.size()) {
+          CHECK(better < n);
+          relaxed += better > 0;
+        }
+        context.push_back(h.tokens[t]);
+      }
+    }
+  }
+  CHECK(relaxed > 300);
+  CHECK(accepted > 500);
 }
 
 TEST_CASE("a request that does not share leaves nothing and gets nothing", "[with_suffix_cache]") {

@@ -32,7 +32,8 @@ struct ChildrenLists;
 /// requests are refused at the start: a forced prefix that no remaining item begins with, or a maximum length below the
 /// longest item plus eos (so that no output ends incomplete).
 ///
-/// Catalogue::item_of() tells which item a hypothesis is. Wide beams are much faster with CatalogueBeam.
+/// Catalogue::item_of() tells which item a hypothesis is. Wide beams are much faster with CatalogueBeam. As the potential of a
+/// ParticleSample, `Indicator<InCatalogue>`, items are sampled as often as the model has them.
 class InCatalogue {
  public:
   struct State {
@@ -119,6 +120,14 @@ class InCatalogue {
     }
     require(!endless || catalogue_.shortest() == catalogue_.longest(), "vocabulary.eos", "none",
             "items have " + std::to_string(catalogue_.shortest()) + " to " + longest);
+  }
+
+  /// Whether an item that is left begins with the output, or is it.
+  bool alive(State const& state) const { return trivial() || state.at != State::At::outside; }
+  /// Whether the output is an item that is left: it has ended, or it may end here.
+  template <class = void>
+  bool complete(State const& state) const {
+    return trivial() || state.at == State::At::ended || (state.at == State::At::inside && may_end(state.node));
   }
 
   /// Whether the output may end here.
