@@ -11,6 +11,9 @@
 #include <sluice/model/any_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/watermark/watermark.hpp>
+#include <sluice/watermark/watermark_key.hpp>
 
 #include "model.hpp"
 #include "options.hpp"
@@ -25,8 +28,9 @@ struct sluice_model {
   sluice::AnyModel<void const*> model;            // may refer to it
   void (*destroy)(void*) = nullptr;
   void* user = nullptr;
-  sluice::TokenBytes bytes{};  // none: they have not been given
-  sluice::TokenTrie tokens{};  // of these
+  sluice::TokenBytes bytes{};                    // none: they have not been given
+  sluice::TokenTrie tokens{};                    // of these
+  std::shared_ptr<sluice::SuffixCache> cache{};  // of a model that guesses from one
 };
 
 struct sluice_ngrams {
@@ -50,6 +54,18 @@ struct sluice_catalogue {
 
 struct sluice_bias {
   sluice::Bias bias;
+};
+
+struct sluice_suffix_cache {
+  std::shared_ptr<sluice::SuffixCache> cache;
+};
+
+struct sluice_watermark_key {
+  sluice::WatermarkKey key;
+};
+
+struct sluice_watermark {
+  sluice::Watermark watermark;
 };
 
 struct sluice_search {

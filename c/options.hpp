@@ -17,6 +17,7 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>
@@ -26,6 +27,7 @@
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/smc/indicator.hpp>
 #include <sluice/search/smc/particle_sample.hpp>
+#include <sluice/watermark/watermark.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -37,7 +39,7 @@
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias, StopSequences>;
+using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias, GreenList, StopSequences>;
 using GreedySearch = Ruled<Greedy, Law>;
 using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
 using Sampling = Ruled<Sample, Law>;
@@ -59,6 +61,14 @@ struct SearchOptions {
   std::vector<Phrase> stop_tokens{};
   std::vector<std::string> stop_strings{};
   std::int32_t stop_minimum = 0;
+  Watermark watermark{};
+
+  /// \throws std::invalid_argument  for marks that this kind of search cannot make
+  void mark(Watermark const& with) {
+    if (std::holds_alternative<Sample>(plain)) with.check();
+    else GreenList{with}.check();
+    watermark = with;
+  }
 
   /// \param bytes  of the model's tokens; none: they are not known
   StopSequences stops(TokenBytes const& bytes) const {
@@ -70,16 +80,21 @@ struct SearchOptions {
   AnySearch make(TokenBytes const& bytes) const {
     auto const ending = stop_tokens.empty() && stop_strings.empty() ? StopSequences() : stops(bytes);
     auto const* const particles = std::get_if<Particles>(&plain);
+    auto const* const sample = std::get_if<Sample>(&plain);  // marks by itself, all others by a rule
     // particles are weighted by the grammar, all others masked
     Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, particles == nullptr ? structure : Structure(),
-                   items, bias, ending);
+                   items, bias, sample == nullptr ? GreenList{watermark} : GreenList(), ending);
     if (particles != nullptr) {
       auto conditioned = *particles;
       conditioned.potential = {structure};
       return Populations(std::move(conditioned), rule);
     }
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
-    if (auto const* const sample = std::get_if<Sample>(&plain)) return Sampling(*sample, rule);
+    if (sample != nullptr) {
+      auto marked = *sample;
+      marked.watermark = watermark;
+      return Sampling(std::move(marked), rule);
+    }
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);
     if (auto const* const blocks = std::get_if<Blockwise<>>(&plain)) return Blocks(*blocks, rule);
     return Beam({.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)}, rule);
@@ -178,6 +193,11 @@ inline void set(ParticleSample<Indicator<Structure>>& sample, Setter& to) {
   to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
   to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);
   to("temperature", sample.temperature), to("distinct", sample.distinct);
+}
+inline void set(Watermark& watermark, Setter& to) {
+  to("prf", watermark.prf, WatermarkPrf::hugging_face), to("width", watermark.width);
+  to("second", watermark.second), to("gamma", watermark.gamma), to("delta", watermark.delta);
+  to("depth", watermark.depth);
 }
 inline void set(Blockwise<>& blocks, Setter& to) {
   set(blocks.length, to);

@@ -70,6 +70,12 @@ inline sluice_ngram_options taken(sluice_ngram_options const& given) {
 inline sluice_fused_options taken(sluice_fused_options const& given) {
   return taken(given, "sluice_fused_options", offsetof(sluice_fused_options, word_bonus));
 }
+inline sluice_suffix_options taken(sluice_suffix_options const& given) {
+  return taken(given, "sluice_suffix_options", offsetof(sluice_suffix_options, shortest));
+}
+inline sluice_detection_options taken(sluice_detection_options const& given) {
+  return taken(given, "sluice_detection_options", offsetof(sluice_detection_options, mask));
+}
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }

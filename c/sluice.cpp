@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: include/sluice/c/sluice.h over the C++ library. Grammars are in grammar.cpp, catalogues in
-// catalogue.cpp, language models in ngrams.cpp, pages of traces in trace.cpp.
+// catalogue.cpp, language models in ngrams.cpp, suffix caches in suffix.cpp, pages of traces in trace.cpp, watermarks in
+// watermark.cpp.
 
 #include <sluice/c/sluice.h>
 #include <sluice/core/result.hpp>
@@ -70,10 +71,13 @@ namespace {
 
 template <class S>
 Request<S> make_request(sluice_request const& request, sluice::TokenBytes const& bytes) {
+  require(request.forget == 0 || request.forget == 1, "forget", request.forget, "must be 0 or 1");
+  require(request.reserved == 0, "reserved", request.reserved, "must be 0");
   Request<S> made{.source = request.source,
                   .prompt = copy(request.prompt, request.prompt_count, "prompt"),
                   .prefix = copy(request.prefix, request.prefix_count, "prefix"),
-                  .traced = request.trace != nullptr};
+                  .traced = request.trace != nullptr,
+                  .remember = request.forget == 0};
   if (request.seed != nullptr) made.seed = *request.seed;
   if (request.search != nullptr) {
     auto search = request.search->options.make(bytes);

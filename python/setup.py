@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "include/sluice/version.hpp").read_text()
 VERSION = ".".join(re.search(rf"_VERSION_{part} (\d+)$", TEXT, re.M)[1] for part in ("MAJOR", "MINOR", "PATCH"))
 
-SOURCES = ("sluice.cpp", "grammar.cpp", "catalogue.cpp", "ngrams.cpp", "trace.cpp")
+SOURCES = ("sluice.cpp", "grammar.cpp", "catalogue.cpp", "ngrams.cpp", "suffix.cpp", "trace.cpp", "watermark.cpp")
 
 
 def compile_libraries(folder: pathlib.Path) -> None:

@@ -23,6 +23,8 @@ presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
 Bias, BiasedPhrase                  what they should rather contain
 NGrams, NGramModel, Fused           language models beside a model
+Watermark, WatermarkKey             marks in outputs; detect_watermark(tokens, watermark) finds them
+SuffixCache, WithSuffixCache        guesses from what was decoded before
 
 Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
 """
@@ -35,20 +37,24 @@ from ._library import ArgumentError, Error, RefusedError, version
 from ._model import Abilities, Draft, FunctionModel, Limits, Model, Row, Rows, Vocabulary
 from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
+from ._suffix import SuffixCache, WithSuffixCache
 from ._trace import Trace
+from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
 from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
                       LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
-                      Stage, StochasticBeam)
+                      Stage, StochasticBeam, Watermark, WatermarkPrf, WatermarkScheme)
 
 __version__ = version
 for _error in Error, ArgumentError, RefusedError, DecodingError:
     _error.__module__ = "sluice"  # as tracebacks name it
 
 __all__ = [
-    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue", "Decoder",
-    "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FunctionModel", "Fused",
-    "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel",
-    "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning", "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search",
-    "Server", "Stage", "StochasticBeam", "Stream", "Submission", "Trace", "UNLIMITED", "Vocabulary", "decode", "generate",
-    "presets",
+    "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
+    "Decoder", "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses",
+    "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind",
+    "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning",
+    "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam",
+    "Stream", "Submission", "SuffixCache", "Trace", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection",
+    "WatermarkKey", "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode",
+    "detect_watermark", "generate", "presets",
 ]

@@ -39,6 +39,9 @@ class Request:
     """For its random numbers; None: the request's number."""
     trace: bool | str = False
     """Whether the result has a `trace`; a string is what its page says of the request."""
+    remember: bool = True
+    """Whether it takes part in what a SuffixCache holds. False: its prompt and output are not stored, and its guesses do not come from
+    what others left."""
 
 
 @dataclass
@@ -277,6 +280,7 @@ class Decoder:
         """Fills a sluice_request. Returns the number of its source, its trace, and what has to live during the call."""
         prompt, prompt_count = token_array(request.prompt, "prompt")
         prefix, prefix_count = token_array(request.prefix, "prefix")
+        to.forget = not request.remember
         to.size, to.prompt_count, to.prefix_count = C.sizeof(CRequest), prompt_count, prefix_count
         if prompt_count:
             to.prompt = prompt

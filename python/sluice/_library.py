@@ -56,8 +56,16 @@ CNgramOptions = _struct("sluice_ngram_options", size=size_t, vocabulary=i32, bos
                         never_count=size_t, words=Tokens, bytes=C.POINTER(CBytes), unknown=C.c_double)
 CFusedOptions = _struct("sluice_fused_options", size=size_t, word_bonus=C.c_double, words=Tokens, word_count=size_t, tokens=Tokens,
                         token_count=size_t, unknown=Tokens, unknown_log_prob=C.c_double, normalise=i32, reserved=i32)
+CDetectionOptions = _struct("sluice_detection_options", size=size_t, mask=C.c_char_p, mask_count=size_t, window=i32, reserved=i32)
+CWatermarkWindow = _struct("sluice_watermark_window", begin=i32, end=i32, scored=i32, reserved=i32, score=C.c_double,
+                           p_value=C.c_double)
+CWatermarkDetection = _struct("sluice_watermark_detection", tokens=i32, scored=i32, masked=i32, repeated=i32, score=C.c_double,
+                              expected=C.c_double, p_value=C.c_double, windows=C.POINTER(CWatermarkWindow), window_count=size_t,
+                              windows_p_value=C.c_double)
+CSuffixOptions = _struct("sluice_suffix_options", size=size_t, shortest=i32, samples=i32, factor=C.c_double,
+                         least=C.POINTER(C.c_double), not_own=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
-                   prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p)
+                   prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p, forget=i32, reserved=i32)
 CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
                       score=C.c_double, finished=i32, constraints_met=i32, constraints_total=i32, stop=i32,
                       blocks=Tokens, block_count=size_t)
@@ -84,6 +92,20 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
     "catalogue_open": [C.c_char_p, C.POINTER(void_p)],
     "catalogue_create": [Tokens, C.POINTER(size_t), size_t, C.POINTER(void_p)],
+    "watermark_key_open": [C.c_char_p, C.POINTER(void_p)],
+    "watermark_key_create": [C.POINTER(u64), size_t, C.POINTER(void_p)],
+    "watermark_key_from_bytes": [C.c_char_p, size_t, C.POINTER(void_p)],
+    "watermark_key_write_new": [C.c_char_p, size_t, C.POINTER(void_p)],
+    "watermark_create": [C.c_char_p, void_p, C.POINTER(void_p)],
+    "watermark_set": [void_p, C.c_char_p, C.c_double],
+    "search_mark": [void_p, void_p],
+    "detect_watermark": [void_p, Tokens, size_t, C.POINTER(CDetectionOptions), C.POINTER(C.POINTER(CWatermarkDetection))],
+    "suffix_cache_create": [C.c_int64, i32, C.POINTER(void_p)],
+    "suffix_cache_save": [void_p, C.c_char_p],
+    "suffix_cache_load": [void_p, C.c_char_p],
+    "suffix_cache_insert": [void_p, Tokens, size_t, Tokens, size_t],
+    "suffix_cache_clear": [void_p],
+    "model_remember": [void_p, void_p, C.POINTER(CSuffixOptions), C.POINTER(void_p)],
     "ngrams_open": [C.c_char_p, C.POINTER(void_p)],
     "ngrams_find": [void_p, C.POINTER(CBytes), size_t, Tokens],
     "ngrams_spelling": [void_p, i32, C.POINTER(CBytes)],
@@ -137,12 +159,16 @@ def _load() -> C.CDLL:
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = arguments, i32
     for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
-                 "results_free", "server_free"):
+                 "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
+                 "suffix_cache_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
     loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
     loaded.sluice_ngrams_size.argtypes, loaded.sluice_ngrams_size.restype = [void_p], i32
+    for name in ("tokens", "texts", "bytes"):
+        function = getattr(loaded, "sluice_suffix_cache_" + name)
+        function.argtypes, function.restype = [void_p], C.c_int64
     loaded.sluice_results_count.argtypes, loaded.sluice_results_count.restype = [void_p], size_t
     return loaded
 

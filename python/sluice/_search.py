@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all searches share; rules: grammars, catalogues and boosted phrases."""
+"""What all searches share; rules: grammars, catalogues, boosted phrases and marks."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as C
 import dataclasses
 import enum
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ._library import ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, call, create, library, size_t, token_array
 
 if TYPE_CHECKING:
-    from .options import NoRepeatNgram, Penalties
+    from .options import NoRepeatNgram, Penalties, Watermark
 
 Phrase = Sequence[int]
 
@@ -160,6 +161,8 @@ class Search:
     """Outputs are sequences of it (InCatalogue)."""
     bias: Bias | None = None
     """Outputs with its phrases score more (Biased)."""
+    watermark: Watermark | None = None
+    """Marks in outputs, which detect_watermark() finds: Sample draws with any scheme, all others take green lists (GreenList)."""
     stop: Sequence[str | bytes] = ()
     """Strings that end an output, wherever they begin and end within tokens (StopSequences). The model needs `token_bytes`."""
     stop_tokens: Sequence[Phrase] = ()
@@ -198,6 +201,9 @@ class Search:
             call("search_choose", made.handle, self.catalogue._handle)
         if self.bias is not None:
             call("search_prefer", made.handle, self.bias._handle)
+        if self.watermark is not None:
+            with watermark_handle(self.watermark) as marks:
+                call("search_mark", made.handle, marks)
         for phrase in self.stop_tokens:
             call("search_stop", made.handle, *token_array(phrase, "stop_tokens"))
         for text in self._stop_bytes():
@@ -213,6 +219,26 @@ class SearchHandle:
     def __init__(self, handle: int):
         self.handle = handle
         weakref.finalize(self, library.sluice_search_free, handle)
+
+
+@contextlib.contextmanager
+def watermark_handle(watermark: Watermark):
+    """A sluice_watermark, freed at the end."""
+    from .options import Watermark, WatermarkScheme
+    if not isinstance(watermark, Watermark):
+        raise TypeError(f"watermark: a {type(watermark).__name__}: must be Watermark(...)")  # what it is may be a secret
+    usual, key = Watermark(), watermark.key
+    if key is not None and not hasattr(key, "_is_watermark_key"):
+        raise TypeError("watermark.key: must be a WatermarkKey")
+    scheme = WatermarkScheme(int(_number(watermark.scheme, usual.scheme, "watermark.scheme")))
+    handle = create("watermark_create", scheme.name.encode(), None if key is None else key._handle)
+    try:
+        for name, c_name in watermark._options.items():
+            value = _number(getattr(watermark, name), getattr(usual, name), f"watermark.{name}")
+            call("watermark_set", handle, c_name.encode(), value)
+        yield handle
+    finally:
+        library.sluice_watermark_free(handle)
 
 
 _default_searches: dict[type, Any] = {}

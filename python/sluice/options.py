@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ._search import Search
+from ._watermark import WatermarkKey
 
 UNLIMITED = 2**31 - 1
 """Of a length: until the model's slots are full. Of a number: as many as there are."""
@@ -99,6 +100,45 @@ class Proposal(enum.IntEnum):
     product = 2
     """From the product of model and potential, as masking does: the potential is asked about all tokens, or only for the
     set of those that may follow.
+    """
+
+
+class WatermarkScheme(enum.IntEnum):
+    """How a token carries a mark."""
+
+    none = 0
+    gumbel = 1
+    """The key's numbers take the place of the Gumbel noise by which a token is drawn (Aaronson 2022). Averaged over keys,
+    a token has the model's own distribution.
+    """
+    synthid = 2
+    """A tournament of `depth` rounds by the key's bits (SynthID-Text: Dathathri et al. 2024, two leaves, not distorting).
+    Averaged over keys, a token has the model's own distribution.
+    """
+    red_green = 3
+    """A share `gamma` of the tokens is green, and `delta` is added to their logits (Kirchenbauer et al. 2023). Changes the
+    distribution.
+    """
+    sbw = 4
+    """The same with green tokens by Ceppi and Sanchez 2026 (2609.03844), anchored minhash. Changes the distribution."""
+
+
+class WatermarkPrf(enum.IntEnum):
+    """The pseudorandom function that turns key, context and token into a number."""
+
+    sluice = 0
+    """HMAC-SHA256 of the context, then the library's own noise of each token: the expander draws, so that a mark costs
+    nothing more per token of the vocabulary.
+    """
+    philox = 1
+    """vLLM's "philox" (philox4x32-10-v1); the key is one word."""
+    hmac_sha256 = 2
+    """vLLM's "hmac_sha256" (hmac-sha256-v1), an HMAC for every token looked at; up to four words."""
+    synthid_text = 3
+    """google-deepmind/synthid-text's; the key has a word for each round of the tournament."""
+    hugging_face = 4
+    """That of transformers' SynthIDTextWatermarkLogitsProcessor (sampling_table_size 65536, seed 0). Its bits depend on 16
+    bits of a hash, so that different contexts share them: only to read its marks.
     """
 
 
@@ -209,6 +249,39 @@ class NoRepeatNgram:
     """0 = off; 1: no token twice."""
 
     _options: ClassVar[dict[str, str]] = {"n": "no_repeat_ngram"}
+
+
+@dataclass
+class Watermark:
+    """How tokens are marked. Sample, acceptance::Sampling, acceptance::Rejection and the rule GreenList take one, and
+    detect_watermark() takes the same. Off by default.
+
+    The mark of a token depends on key, token and context: the `width` tokens of the output before it, a forced prefix
+    included and the prompt not. A context that has occurred in this output before marks nothing: there a token is drawn
+    as without a watermark, since the same numbers twice would change the distribution, and be no new evidence. Forced
+    tokens are not marked, and where only one token is possible nothing can be.
+    """
+
+    scheme: WatermarkScheme | str = WatermarkScheme.none
+    """See WatermarkScheme."""
+    prf: WatermarkPrf | str = WatermarkPrf.sluice
+    """See WatermarkPrf."""
+    key: WatermarkKey | None = None
+    """The secret."""
+    width: int = 4
+    """Of the context, in [1, 16]; with more, an edit destroys the marks of more tokens."""
+    second: float = 0
+    """Gumbel: the share of tokens that are drawn with a second key, derived from the first, so that outputs of one prompt
+    vary (vLLM's dual_key_gumbel, alpha); 0, or in [0.01, 0.99].
+    """
+    gamma: float = 0.25
+    """red_green, sbw: the share of green tokens, in (0, 1)."""
+    delta: float = 2
+    """red_green, sbw: added to the logits of green tokens; > 0."""
+    depth: int = 30
+    """Synthid: rounds of the tournament, in [1, 32]; with the last two prfs the key's words count."""
+
+    _options: ClassVar[dict[str, str]] = {"prf": "prf", "width": "width", "second": "second", "gamma": "gamma", "delta": "delta", "depth": "depth"}
 
 
 @dataclass(kw_only=True)

@@ -4,6 +4,8 @@
 
 #include "expected.h"
 #include "grammars.h"
+#include "marks.h"
+#include "remembers.h"
 #include "sizes.h"
 #include "table.h"
 
@@ -34,11 +36,12 @@ static sluice_search* made(char const* kind) {
 }
 
 /* Of the ways of expected.h. */
-static int samples(int way) { return way == 2 || way == 11; }
+static int samples(int way) { return way == 2 || way == 11 || way == marked || way == marked_by_tournament; }
 static int greedy(int way) {
-  return way == 0 || way == 4 || way == 8 || way == penalised || way == biased_once || way == stopped_greedy;
+  return way == 0 || way == 4 || way == 8 || way == penalised || way == biased_once || way == stopped_greedy ||
+         way == green_greedy;
 }
-static int blocks(int way) { return way >= blocks_guessed && way < engine && way != chosen; }
+static int blocks(int way) { return (way >= blocks_guessed && way < engine && way != chosen) || way == green_blocks; }
 static int looks_up(int way) { return way == blocks_looked_up || way == blocks_both; }
 enum { all_abilities = SLUICE_RAGGED | SLUICE_BLOCKS | SLUICE_ROLL_BACK };
 
@@ -63,6 +66,28 @@ static void obey(sluice_search* search, sluice_model* model, char const* kind, c
   CHECK(sluice_grammar_create(model, kind, text, longest ? &options : NULL, &grammar) == SLUICE_OK);
   CHECK(sluice_search_obey(search, grammar) == SLUICE_OK);
   sluice_grammar_free(grammar);
+}
+
+static void mark(sluice_search* search, int way) {
+  uint64_t const word = 2026;
+  sluice_watermark_key* key = NULL;
+  sluice_watermark* watermark = NULL;
+  CHECK(sluice_watermark_key_create(&word, 1, &key) == SLUICE_OK);
+  CHECK(sluice_watermark_create(way == marked                 ? "gumbel"
+                                : way == marked_by_tournament ? "synthid"
+                                : way == green_greedy         ? "sbw"
+                                                              : "red_green",
+                                key, &watermark) == SLUICE_OK);
+  sluice_watermark_key_free(key);
+  if (way == marked) CHECK(sluice_watermark_set(watermark, "second", 0.25) == SLUICE_OK);
+  if (way != marked) CHECK(sluice_watermark_set(watermark, "width", 1) == SLUICE_OK);
+  if (way == marked_by_tournament || way == green_greedy) CHECK(sluice_watermark_set(watermark, "prf", 1) == SLUICE_OK);
+  if (way >= green) {
+    CHECK(sluice_watermark_set(watermark, "gamma", 0.5) == SLUICE_OK);
+    CHECK(sluice_watermark_set(watermark, "delta", 3) == SLUICE_OK);
+  }
+  CHECK(sluice_search_mark(search, watermark) == SLUICE_OK);
+  sluice_watermark_free(watermark);
 }
 
 /* The searches of expected.cpp. */
@@ -145,6 +170,7 @@ static sluice_search* search_of(int way, sluice_model* model) {
     CHECK(sluice_search_stop(search, stop_tokens + 2, 2) == SLUICE_OK);
     if (way == stopped_greedy) CHECK(sluice_search_set(search, "stop_minimum", 5) == SLUICE_OK);
   }
+  if (way >= marked) mark(search, way);
   if (way == 7) {
     CHECK(sluice_search_set(search, "penalty", 2) == SLUICE_OK);
     CHECK(sluice_search_set(search, "alpha", 0.6) == SLUICE_OK);
@@ -804,6 +830,8 @@ int main(void) {
   stops(t);
   traces(t);
   language(t);
+  failures += marks(&passed);
+  failures += remembers(t, &passed);
   failures += sizes(t, &passed);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);

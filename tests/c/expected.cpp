@@ -26,6 +26,7 @@
 #include <sluice/search/constraint/phrases.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
@@ -34,7 +35,12 @@
 #include <sluice/search/sample/stochastic_beam.hpp>
 #include <sluice/search/smc/indicator.hpp>
 #include <sluice/search/smc/particle_sample.hpp>
+#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/suffix/with_suffix_cache.hpp>
 #include <sluice/version.hpp>
+#include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/watermark.hpp>
+#include <sluice/watermark/watermark_key.hpp>
 
 #include "grammars.h"
 #include <support/table_model.hpp>
@@ -187,6 +193,24 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
                                                           .length = length,
                                                           .potential = lists});
     }
+    case marked:
+    case marked_by_tournament: {
+      Watermark watermark{.scheme = WatermarkScheme::gumbel, .key = WatermarkKey(2026), .second = 0.25f};
+      if (way == marked_by_tournament)
+        watermark = {
+            .scheme = WatermarkScheme::synthid, .prf = WatermarkPrf::philox, .key = WatermarkKey(2026), .width = 1};
+      return decoded(source, id,
+                     Sample{.temperature = 1.5f, .top_k = 4, .samples = 3, .length = length, .watermark = watermark});
+    }
+    case green:
+    case green_greedy:
+    case green_blocks: {
+      GreenList list{
+          {.scheme = WatermarkScheme::red_green, .key = WatermarkKey(2026), .width = 1, .gamma = 0.5f, .delta = 3}};
+      if (way == green) return decoded(source, id, Ruled{beam, list});
+      if (way == green_greedy) list.watermark.scheme = WatermarkScheme::sbw, list.watermark.prf = WatermarkPrf::philox;
+      return decoded(source, id, Ruled{Greedy{.length = length}, list});
+    }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});
     default: {
@@ -235,6 +259,55 @@ int trace_differs(int way, uint64_t seed, uint64_t id, char const* about, sluice
   write_trace_page(from, wanted_page);
   return (std::string_view(lines.data, lines.count) != wanted) +
          (std::string_view(page.data, page.count) != wanted_page.str()) + (wanted.size() < 500);
+}
+
+int detection_differs(int way, sluice_token const* tokens, size_t count, uint8_t const* mask, int32_t window,
+                      sluice_watermark_detection const* found) {
+  WatermarkKey const one(detection_key[0]), many{std::span(detection_key)};
+  Watermark const watermarks[] = {
+      {.scheme = WatermarkScheme::gumbel, .key = one},
+      {.scheme = WatermarkScheme::gumbel, .prf = WatermarkPrf::hmac_sha256, .key = one, .width = 2, .second = 0.25f},
+      {.scheme = WatermarkScheme::synthid, .key = one, .width = 2, .depth = 7},
+      {.scheme = WatermarkScheme::red_green, .key = one, .width = 2, .gamma = 0.5f, .delta = 0.75f},
+      {.scheme = WatermarkScheme::sbw, .prf = WatermarkPrf::philox, .key = one, .width = 2},
+      {.scheme = WatermarkScheme::synthid, .prf = WatermarkPrf::synthid_text, .key = many, .width = 2}};
+  auto const want = detect_watermark(std::span(tokens, count), watermarks[way],
+                                     {.mask = std::span(mask, mask == nullptr ? 0 : count), .window = window});
+  auto differences = 0;
+  differences += found->tokens != want.tokens || found->scored != want.scored || found->masked != want.masked;
+  differences += found->repeated != want.repeated || found->score != want.score || found->expected != want.expected;
+  differences += found->p_value != want.p_value || found->windows_p_value != want.windows_p_value;
+  differences += want.p_value > 1e-6;  // it is marked
+  if (found->window_count != want.windows.size()) return differences + 1;
+  for (std::size_t i = 0; i < found->window_count; ++i) {
+    auto const& window_found = found->windows[i];
+    auto const& wanted = want.windows[i];
+    differences += window_found.begin != wanted.begin || window_found.end != wanted.end ||
+                   window_found.scored != wanted.scored || window_found.score != wanted.score ||
+                   window_found.p_value != wanted.p_value;
+  }
+  return differences;
+}
+
+void remembered_rounds(int way, uint64_t const* sources, size_t count, int32_t forget, int32_t* rounds) {
+  Table table;
+  WithLookup looking(table, {.longest = 2});
+  SuffixCache cache;
+  SuffixDecoding options;
+  if (way > 0) options = {.shortest = 2, .factor = 1.5, .least = 0.5, .samples = 3, .own = false};
+  auto const decode_all = [&](auto& model) {
+    Blockwise<> const search{.block = 5, .length = {.min = 2, .max = 12}};
+    Decoder decoder(model, search, Streaming{.size = 1, .refill_below = 1});
+    for (std::size_t i = 0; i < count; ++i) decoder.submit({.source = sources[i], .remember = forget == 0});
+    while (decoder.step()) {
+    }
+    for (Result result; decoder.poll(result);)
+      rounds[result.id] = static_cast<std::int32_t>(result.hypotheses.at(0).blocks.size());
+  };
+  WithSuffixCache of_table(table, cache, options);
+  WithSuffixCache of_looking(looking, cache, options);
+  if (way == 2) decode_all(of_looking);
+  else decode_all(of_table);
 }
 
 char const* expected_version() {

@@ -8,8 +8,9 @@
  *
  * Structs that you fill begin with their size: begin with sluice_request_init() and so on, or write
  * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
- * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result may grow
- * at its end, too. sluice_row, sluice_draft, sluice_bytes and sluice_hypothesis never change.
+ * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result and
+ * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis and
+ * sluice_watermark_window never change.
  */
 #ifndef SLUICE_C_SLUICE_H
 #define SLUICE_C_SLUICE_H
@@ -228,6 +229,117 @@ SLUICE_API void sluice_catalogue_free(sluice_catalogue* catalogue);
  * handle afterwards. */
 SLUICE_API sluice_status sluice_search_choose(sluice_search* search, sluice_catalogue const* catalogue);
 
+/* ---- watermarks ------------------------------------------------------------------------------------------------------------ */
+
+/* Marks in outputs, which whoever has the key finds again: docs/watermarks.md. */
+
+/* The secret of a watermark: up to 32 words of 64 bits. No function gives them back, and no message contains them. */
+typedef struct sluice_watermark_key sluice_watermark_key;
+/* Reads a file of integers, decimal or with 0x: what `watermark key` or sluice_watermark_key_write_new wrote, or an
+ * integer of vLLM. */
+SLUICE_API sluice_status sluice_watermark_key_open(char const* file, sluice_watermark_key** key);
+/* Of words. Copied. */
+SLUICE_API sluice_status sluice_watermark_key_create(uint64_t const* words, size_t count, sluice_watermark_key** key);
+/* Of bytes: eight for each word, the lowest first. Copied. */
+SLUICE_API sluice_status sluice_watermark_key_from_bytes(void const* bytes, size_t count, sluice_watermark_key** key);
+/* A new key of so many random words (1 is enough), written to a new file that only its owner may read. */
+SLUICE_API sluice_status sluice_watermark_key_write_new(char const* file, size_t words, sluice_watermark_key** key);
+SLUICE_API void sluice_watermark_key_free(sluice_watermark_key* key);
+
+/* How tokens are marked: what marks them, and what finds the marks, takes the same. */
+typedef struct sluice_watermark sluice_watermark;
+/* scheme: "gumbel", "synthid", "red_green" or "sbw"; "none": no marks, and no key. The key is copied. */
+SLUICE_API sluice_status sluice_watermark_create(char const* scheme, sluice_watermark_key const* key,
+                                                 sluice_watermark** watermark);
+SLUICE_API void sluice_watermark_free(sluice_watermark* watermark);
+/* Sets an option by its C++ name, as sluice_search_set: prf (0 sluice, 1 philox, 2 hmac_sha256, 3 synthid_text,
+ * 4 hugging_face), width, second, gamma, delta, depth. */
+SLUICE_API sluice_status sluice_watermark_set(sluice_watermark* watermark, char const* name, double value);
+/* Outputs carry these marks. "sample" draws with any scheme, after its samplers; "gumbel" with several samples needs
+ * `second`. Every other kind of search takes "red_green" and "sbw", whose green tokens get `delta` more; a beam with
+ * early_stopping 2 (exact) refuses them. Null: no marks. Copied. */
+SLUICE_API sluice_status sluice_search_mark(sluice_search* search, sluice_watermark const* watermark);
+
+/* Which part of a text to look at. Set unused members to zero. */
+typedef struct sluice_detection_options {
+  size_t size;         /* sizeof(sluice_detection_options) */
+  uint8_t const* mask; /* [mask_count], as many as tokens: not 0: leave out this one (forced, quoted). Null: none */
+  size_t mask_count;
+  int32_t window;   /* look also at parts of so many tokens, half of it apart; 0: not */
+  int32_t reserved; /* 0 */
+} sluice_detection_options;
+SLUICE_INITIALISER(sluice_detection_options)
+
+/* The score of a part of a text. */
+typedef struct sluice_watermark_window {
+  int32_t begin, end; /* tokens begin .. end - 1 */
+  int32_t scored;     /* as in sluice_watermark_detection */
+  int32_t reserved;   /* 0 */
+  double score, p_value;
+} sluice_watermark_window;
+
+typedef struct sluice_watermark_detection {
+  int32_t tokens;   /* in the text */
+  int32_t scored;   /* that count */
+  int32_t masked;   /* left out as the mask says */
+  int32_t repeated; /* left out since their context has occurred before */
+  double score;     /* gumbel: sum of -log(1 - number), of mean `scored`; synthid: bits set; else green tokens */
+  double expected;  /* its mean in a text without the mark */
+  double p_value;   /* the probability of this score or a higher one in a text without the mark */
+  sluice_watermark_window const* windows; /* [window_count]; if asked for */
+  size_t window_count;
+  double windows_p_value; /* the smallest of the windows, times their number: at most 1, and never too small */
+} sluice_watermark_detection;
+/* Whether a text carries the mark: tokens of the model that wrote it, from the beginning of its output. The p-value is
+ * exact. `options` may be null. O(tokens). */
+SLUICE_API sluice_status sluice_detect_watermark(sluice_watermark const* watermark, sluice_token const* tokens,
+                                                 size_t count, sluice_detection_options const* options,
+                                                 sluice_watermark_detection const** found);
+SLUICE_API void sluice_watermark_detection_free(sluice_watermark_detection const* found);
+
+/* ---- suffix decoding ------------------------------------------------------------------------------------------------------- */
+
+/* What was decoded before, for guesses from it: docs/blockwise.md#suffix-decoding. Any number of models, in any number of
+ * threads, may share one; all functions may be called while they do. */
+typedef struct sluice_suffix_cache sluice_suffix_cache;
+/* tokens: how many it may hold, at least 4096; then those texts are forgotten that were not used for longest. 0: 10
+ * million, of 8.6 bytes each. longest: how many last tokens of a text are compared, 1 to 256; 0: 32. */
+SLUICE_API sluice_status sluice_suffix_cache_create(int64_t tokens, int32_t longest, sluice_suffix_cache** cache);
+/* Models that guess from it keep what it holds. */
+SLUICE_API void sluice_suffix_cache_free(sluice_suffix_cache* cache);
+/* Writes a file, which replaces what was there: it may be mapped. It holds outputs and ends of prompts as they are. */
+SLUICE_API sluice_status sluice_suffix_cache_save(sluice_suffix_cache* cache, char const* file);
+/* Replaces everything by what a file holds, which is mapped and checked; `longest` becomes that of the file. If it
+ * fails, nothing changes. */
+SLUICE_API sluice_status sluice_suffix_cache_load(sluice_suffix_cache* cache, char const* file);
+/* Adds a text of yours; `before`: what precedes it (a prompt). Copied. */
+SLUICE_API sluice_status sluice_suffix_cache_insert(sluice_suffix_cache* cache, sluice_token const* before,
+                                                    size_t before_count, sluice_token const* decoded, size_t count);
+/* Forgets everything. */
+SLUICE_API sluice_status sluice_suffix_cache_clear(sluice_suffix_cache* cache);
+/* How many tokens (with what precedes texts) and texts it holds, and the bytes that its arrays take; 0 for null. */
+SLUICE_API int64_t sluice_suffix_cache_tokens(sluice_suffix_cache const* cache);
+SLUICE_API int64_t sluice_suffix_cache_texts(sluice_suffix_cache const* cache);
+SLUICE_API int64_t sluice_suffix_cache_bytes(sluice_suffix_cache const* cache);
+
+/* Set unused members to zero. Copied. */
+typedef struct sluice_suffix_options {
+  size_t size;         /* sizeof(sluice_suffix_options) */
+  int32_t shortest;    /* the shortest match, in tokens; 0: 1 */
+  int32_t samples;     /* how many places with a match are looked at, at most; 0: 16 */
+  double factor;       /* guesses on a path per token of the match, at most; 0: 1 */
+  double const* least; /* a guess is made if at least this fraction of what followed begins so; null: 0.1 */
+  int32_t not_own;     /* 1: do not look in the request's own prompt and output; 0: do */
+  int32_t reserved;    /* 0 */
+} sluice_suffix_options;
+SLUICE_INITIALISER(sluice_suffix_options)
+/* A model that guesses from a cache what comes next, for "blockwise", and stores in it the outputs of all searches
+ * (suffix decoding). `propose` and `lookup` of the model are asked where they guess better. `options` may be null.
+ * `model` belongs to the new one, and must stay, until that is freed; the cache is shared: you may free your handle
+ * afterwards. See `forget` of sluice_request. The new model knows the bytes that `model` had when it was made. */
+SLUICE_API sluice_status sluice_model_remember(sluice_model* model, sluice_suffix_cache* cache,
+                                               sluice_suffix_options const* options, sluice_model** remembering);
+
 /* ---- language models --------------------------------------------------------------------------------------------------------- */
 
 /* A table of n-grams, which never changes: docs/language-models.md. Its words have numbers from 0. Logarithms are natural. */
@@ -314,6 +426,8 @@ typedef struct sluice_request {
   sluice_search const* search; /* replaces the call's (or the server's) search, of the same kind; null: that one */
   uint64_t const* seed;        /* for its random numbers; null: the request's number */
   sluice_trace* trace;         /* must stay until its result; one request at a time may have it. Null: none */
+  int32_t forget;   /* 1: leave nothing of it in a suffix cache, and guess nothing from one (Request::remember) */
+  int32_t reserved; /* 0 */
 } sluice_request;
 SLUICE_INITIALISER(sluice_request)
 
@@ -343,7 +457,8 @@ typedef struct sluice_result {
   sluice_hypothesis const* hypotheses; /* [count], best first; incomplete if it was cut short */
   size_t count;
   double const* weights; /* [count]: of "particles": what each hypothesis counts; they add up to 1. Else null */
-  double log_z, log_z_error; /* of "particles": log of the probability that the model's output matches, and its error. Else NaN */
+  double log_z,
+      log_z_error; /* of "particles": log of the probability that the model's output matches, and its error. Else NaN */
 } sluice_result;
 
 typedef struct sluice_results sluice_results;
