@@ -50,9 +50,9 @@ endif()
 if(TARGET simultaneous AND TARGET translate)
   sluice_command_line(simultaneous 5 $<TARGET_FILE:simultaneous> $<TARGET_FILE:translate> ${model} ${sample})
 endif()
-if(TARGET serve_http AND TARGET translate AND TARGET build_ngram)
-  sluice_command_line(serve_http 40 $<TARGET_FILE:serve_http> $<TARGET_FILE:translate> ${model} ${sample}
-    $<TARGET_FILE:build_ngram>)
+if(TARGET serve_http AND TARGET translate AND TARGET build_ngram AND TARGET watermark)
+  sluice_command_line(serve_http 60 $<TARGET_FILE:serve_http> $<TARGET_FILE:translate> ${model} ${sample}
+    $<TARGET_FILE:build_ngram> $<TARGET_FILE:watermark>)
   if(SLUICE_BASH)
     set_tests_properties(cli/serve_http PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: |\nSKIPPED: ")
   endif()

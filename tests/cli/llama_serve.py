@@ -11,6 +11,9 @@ grammars           schemas, regular expressions, GBNF, biases
 many               16 at once: none lost, each its own
 shared             a long beginning is fed once
 leaves             whoever goes away is not decoded further
+told               answers of many kinds, to be compared
+remembers          the second time fewer rounds, and nothing of who does not want it
+marks              what is marked is found; what cannot be marked is refused
 bodies             what makes no sense is refused, with the field named
 """
 import json
@@ -223,6 +226,62 @@ def leaves():
     check(f"{after - before} prompts cancelled", after - before >= 2)
 
 
+def told():
+    prompts = lines()
+    for fields in [{"temperature": 0}, {"seed": 4}, {"seed": 4, "top_k": 5, "temperature": 0.7}, {"seed": 4, "mirostat": 2},
+                   {"temperature": 0, "repeat_penalty": 1.3, "dry_multiplier": 1}, {"seed": 4, "regex": "[a-z ]{20,40}"},
+                   {"temperature": 0, "n": 3}, {"seed": 4, "n": 3}, {"temperature": 0, "stop": ["a", "e"]},
+                   {"temperature": 0, "logprobs": 0, "echo": True}]:
+        for choice in complete(prompts, max_tokens=40, **fields)["choices"]:
+            print(fields, choice["index"], repr(choice["text"]), choice["finish_reason"])
+
+
+def remembers():
+    for prompt in lines():
+        for fields in [{"temperature": 0}, {"seed": 4, "top_k": 5}]:
+            seen = []
+            for remember in (False, False, True, True, False):
+                before = metrics()
+                text = texts(prompt, max_tokens=60, remember=remember, **fields)
+                after = metrics()
+                seen.append((text, *(after[name] - before[name] for name in ("sluice_fed_total", "sluice_remembered_texts"))))
+            check(f"the same text: {seen}", all(one[0] == seen[0][0] for one in seen))
+            check(f"what is stored: {seen}", [one[2] for one in seen] == [0, 0, 1, 1, 0])
+    before = metrics()
+    texts("abc", max_tokens=60, temperature=0)
+    middle = metrics()
+    texts("abc", max_tokens=60, temperature=0)
+    after = metrics()
+    first, second = (b["sluice_rounds_total"] - a["sluice_rounds_total"] for a, b in ((before, middle), (middle, after)))
+    check(f"{first} rounds, then {second}", second < first / 2)
+    for _ in range(2):
+        before = metrics()
+        texts("abc", max_tokens=60, temperature=0, remember=False)
+        private = metrics()["sluice_rounds_total"] - before["sluice_rounds_total"]
+        check(f"{private} rounds of who gets nothing", private > second)
+
+
+def marks():
+    found = []
+    for prompt in lines():
+        text = texts(prompt, max_tokens=150, seed=3, regex="[a-z ]{100,}")[0]
+        check("the same among others", texts([prompt] + ["x y"] * 8, max_tokens=150, seed=3, regex="[a-z ]{100,}")[0] == text)
+        code, answer, _ = post("/detect", {"text": text, "return_token_ids": True})
+        answer = json.loads(answer)
+        code, again, _ = post("/detect", {"tokens": answer["token_ids"]})
+        check("tokens are a text", json.loads(again)["p_value"] == answer["p_value"])
+        found.append(answer["p_value"])
+    check(f"marks are found: {found}", sorted(found)[len(found) // 2] < 1e-4)
+    code, answer, _ = post("/detect", {"text": "the quick brown fox jumps over the lazy dog and runs away from the watering place"})
+    check(f"no mark: {answer}", code == 200 and json.loads(answer)["p_value"] > 0.01)
+    for field, body in [("temperature", {"temperature": 0}), ("n", {"n": 2}), ("best_of", {"best_of": 2}), ("watermark", {"watermark": False}),
+                        ("watermark", {"watermark": 1}), ("remember", {"remember": True})]:
+        code, text, _ = post("/v1/completions", {"prompt": "a", "max_tokens": 4, **body})
+        check(f"{body}: {code} {text}", code == 400 and json.loads(text)["error"]["param"] == field)
+    code, text, _ = post("/detect", {"text": "\ufdfa" * 100000})
+    check(f"too long: {code} {text}", code == 413 and json.loads(text)["error"]["param"] == "text")
+
+
 def bodies():
     for field, code, body in [
             ("prompt", 400, {}), ("prompt", 400, {"prompt": []}), ("prompt[0]", 400, {"prompt": [1, 2]}),
@@ -272,5 +331,6 @@ def bodies():
 
 
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
- "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+ "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
+ "remembers": remembers, "marks": marks, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

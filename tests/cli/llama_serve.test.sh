@@ -60,6 +60,37 @@ check 'many with n-grams' client many <prompts
 check 'beginnings that are shared with n-grams' client shared
 stop
 
+# ---- what is remembered, and marks ----
+start
+client told <prompts >expected
+check 'answers of many kinds' [ $? -eq 0 ]
+stop
+start --remember-memory 1
+for round in first second; do
+  client told <prompts >out
+  same out expected "remembering, the $round time"
+done
+check 'remembers' client remembers <prompts
+stop
+start --remember earlier
+ask /v1/completions '{"prompt": "abc", "temperature": 0, "max_tokens": 60}' >/dev/null
+stop
+check 'a file is left' [ -s earlier ]
+start --remember earlier
+ask /v1/completions '{"prompt": "abc", "temperature": 0, "max_tokens": 60}' >/dev/null
+rounds=$(curl -s "$(url /metrics)" | sed -n 's/^sluice_rounds_total //p')
+check "what an earlier run said: $rounds rounds" [ "$rounds" -lt 30 ]
+stop
+refused 'broken.gguf: ' --remember broken.gguf
+echo 0x1fedcba987654321 >key
+start --watermark-key key
+check 'marks' client marks <prompts
+cat log err >logs
+ask /detect '{"text": "a b c"}' >>logs
+check 'the key is told to nobody' [ "$(grep -c -i -E '1fedcba987654321|2300718913637663521' logs)" = 0 ]
+stop
+refused '--watermark has no effect without --watermark-key' --watermark synthid
+
 # ---- few cells, few sequences ----
 start --context 256 --sequences 8 --size 4
 check 'many in little room' client many <prompts

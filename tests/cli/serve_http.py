@@ -9,6 +9,10 @@ bodies            what makes no sense is refused, with the field named
 wire              what is no HTTP, or not all of it, or never read
 storm EXPECTED    many clients at once, some of whom go away; standard input and EXPECTED are lines that belong together
 full              more than may wait (of --size 1 --queue 1)
+marks PROGRAM KEY SCHEME OPTION...  what is marked is found, by /detect and by watermark, PROGRAM, with these options beside --key KEY
+policies POLICY   which requests are marked, or refused (gumbel)
+remembers         guesses from earlier outputs: fewer rounds, the same text, nothing of who does not want it
+kept              the same from an earlier run's file
 farewell PID EXPECTED  requests at work while the server is told to end
 """
 import json
@@ -17,6 +21,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -263,6 +268,160 @@ def full():
     check("room again", post("/translate", {"text": "Danke."})[0] == 200)
 
 
+LONG = {"text": "Wo hast du meine Brille hingelegt?", "min_length": 80, "max_length": 90}
+SAMPLED = {**LONG, "search": "sample", "temperature": 2}
+PLAIN = ("The library decodes sequences: it takes a model that gives scores of the next token, and finds outputs that are good. "
+         "A search decides which hypotheses go on, a schedule which sentences step together, and a rule may forbid or prefer. "
+         "Nothing of this depends on the model, and so the same code translates, writes, reads lines and parses questions.")
+
+
+def detect(body, wanted=200):
+    code, text, _ = post("/detect", body)
+    check(f"detect {str(body)[:80]}: {code} {text[:200]}", code == wanted)
+    return json.loads(text)
+
+
+def marked_text(body):
+    code, text, _ = post("/translate", body)
+    check(f"{body}: {code} {text[:200]}", code == 200)
+    return json.loads(text)["results"][0]["text"] if code == 200 else ""
+
+
+def marks(program, key, scheme, *options):
+    def told(tokens, window=0, mask=()):
+        line = " ".join(f"[{token}]" if i in mask else str(token) for i, token in enumerate(tokens))
+        return json.loads(subprocess.run([program, "detect", "--key", key, "--scheme", scheme, "--window", str(window), *options],
+                                         input=line + "\n", capture_output=True, text=True, check=True).stdout)
+
+    bodies = [SAMPLED]
+    if scheme in ("red_green", "sbw"):  # beams are marked, too
+        bodies += [{**LONG, "search": search} for search in ("greedy", "beam", "blockwise")]
+    for body in bodies:
+        text = marked_text(body)
+        check("the same among others", marked_text({**body, "text": [body["text"]] + ["Danke.", "Guten Morgen!"] * 2}) == text)
+        found = detect({"text": text, "window": 20, "return_token_ids": True})
+        check(f"{scheme}, {body.get('search')}: {found['p_value']}", found["p_value"] < 1e-5 and found["scored"] > 50)
+        check("scheme", found["scheme"] == scheme and found["tokens"] == len(found["token_ids"]))
+        other = told(found["token_ids"], 20)
+        check("the same p-value", all(found[name] == other[name] for name in
+                                      ("p_value", "score", "expected", "tokens", "scored", "masked", "repeated", "windows_p_value")))
+        check("the same windows", len(found["windows"]) > 3 and
+              [(w["begin"], w["end"], w["p_value"]) for w in found["windows"]] == [(w["begin"], w["end"], w["p_value"]) for w in other["windows"]])
+        tokens = found["token_ids"]
+        again = detect({"tokens": tokens, "window": 20})
+        check("tokens are a text", again["p_value"] == found["p_value"] and "token_ids" not in again)
+        masked = detect({"tokens": tokens, "mask": [[0, 30], [20, 40], [len(tokens), len(tokens)]]})
+        check("a mask of tokens", masked["masked"] == 40 and masked["p_value"] == told(tokens, 0, range(40))["p_value"])
+    plain = detect({"text": PLAIN, "return_token_ids": True})
+    check(f"no mark: {plain['p_value']}", plain["p_value"] > 0.01 and "windows" not in plain)
+    check("no mark, said twice", plain["p_value"] == told(plain["token_ids"])["p_value"])
+    # Places in a text are characters; a token counts as masked if a part of it is.
+    some = "Grüße and thanks. The car is new."
+    all_of_it = detect({"text": some, "return_token_ids": True})
+    check("all of a text", detect({"text": some, "mask": [[0, len(some)]]})["masked"] == all_of_it["tokens"])
+    first = detect({"text": some, "mask": [[0, 5]]})["masked"]
+    second = detect({"text": some, "mask": [[5, len(some)]]})["masked"]
+    check("two parts", first >= 1 and second >= 1 and first + second == all_of_it["tokens"])
+    check("as many windows as there may be", len(detect({"tokens": [1] * 1025, "window": 2})["windows"]) == 1024)
+    check("of nothing", detect({"text": " "})["p_value"] == 1 and detect({"tokens": []})["tokens"] == 0)
+    for field, code, body in [
+            ("text", 400, {}), ("text", 400, {"text": 5}), ("text", 400, {"text": ["a"]}), ("tokens", 400, {"text": "a", "tokens": [1]}),
+            ("tokens", 400, {"tokens": "1 2"}), ("tokens[1]", 400, {"tokens": [1, -1]}), ("tokens[0]", 400, {"tokens": [1.5]}),
+            ("tokens[0]", 400, {"tokens": [2 ** 31]}), ("tokens", 413, {"tokens": [1] * 65537}), ("text", 413, {"text": "a b " * 60000}),
+            ("mask", 400, {"tokens": [1, 2], "mask": 1}), ("mask[0]", 400, {"tokens": [1, 2], "mask": [[1, 3]]}),
+            ("mask[1]", 400, {"tokens": [1, 2], "mask": [[0, 1], [1, 0]]}), ("mask[0]", 400, {"text": "ab", "mask": [[0, 3]]}),
+            ("mask[0]", 400, {"text": "ab", "mask": [[-1, 1]]}), ("mask", 400, {"text": "a   b", "mask": [[0, 1]]}),
+            ("window", 400, {"text": "a", "window": 1}), ("window", 400, {"text": "a", "window": 65537}),
+            ("window", 400, {"tokens": [1] * 1026, "window": 2}),
+            ("return_token_ids", 400, {"text": "a", "return_token_ids": 1}), ("key", 400, {"text": "a", "key": 1})]:
+        error = detect(body, code).get("error", {})
+        check(f"{str(body)[:60]}: {error}", error.get("param") == field and error.get("message"))
+    numbers = metrics()
+    check("nothing is left", numbers["sluice_sentences_open"] == 0 and numbers["sluice_requests_open"] == 0)
+    check("it is counted", numbers['sluice_http_requests_total{path="/detect",code="200"}'] > 5)
+
+
+def policies(policy):
+    def refused(path, body, field):
+        code, text, _ = post(path, body)
+        check(f"{policy}: {body}: {code} {text[:200]}", code == 400 and json.loads(text)["error"]["param"] == field)
+
+    def p_value(body):
+        return detect({"text": marked_text(body)})["p_value"]
+
+    beam, completion = {"text": "Danke."}, {"prompt": LONG["text"]}
+    wanted = {"always": (None, True), "default": (None, True), "requested": (True,), "none": ()}[policy]
+    unwanted = {"always": (), "default": (False,), "requested": (None, False), "none": (None, False)}[policy]
+    for flag in wanted:
+        own = {} if flag is None else {"watermark": flag}
+        check("marked", p_value({**SAMPLED, **own}) < 1e-5)
+        refused("/translate", {**beam, **own}, "search")
+        refused("/trace", {**beam, **own}, "search")
+        refused("/v1/completions", {**completion, "temperature": 0, **own}, "temperature")
+        refused("/v1/completions", {**completion, "temperature": 1, "n": 2, **own}, "n")
+        refused("/translate", {**SAMPLED, "n_best": 2, **own}, "n_best")
+        refused("/translate", {**SAMPLED, "mbr": "chrf", **own}, "mbr")
+        check("a completion", post("/v1/completions", {**completion, "temperature": 1, **own})[0] == 200)
+    for flag in unwanted:
+        own = {} if flag is None else {"watermark": flag}
+        if policy != "none":
+            check("not marked", p_value({**SAMPLED, **own}) > 0.01)
+        for body in (beam, {**SAMPLED, "n_best": 2}):
+            check("not refused", post("/translate", {**body, **own})[0] == 200)
+    if policy == "always":
+        refused("/translate", {**SAMPLED, "watermark": False}, "watermark")
+    if policy == "none":
+        refused("/translate", {**SAMPLED, "watermark": True}, "watermark")
+        refused("/v1/completions", {**completion, "watermark": True}, "watermark")
+        refused("/translate", {**beam, "remember": True}, "remember")
+        check("declined in vain", post("/translate", {**beam, "remember": False})[0] == 200)
+        check("no detector", post("/detect", {"text": "a"})[0] == 404)
+    refused("/translate", {**SAMPLED, "watermark": "yes"}, "watermark")
+
+
+BLOCKWISE = {"text": "Der alte Mann hat seinen Hut im Garten verloren, weil der Wind sehr stark war.", "search": "blockwise", "block": 8}
+
+
+def rounds_of(body):
+    """Its text, and the rounds of the model that it took."""
+    before = metrics()
+    text = marked_text(body)
+    after = metrics()
+    return text, after["sluice_rounds_total"] - before["sluice_rounds_total"], after["sluice_remembered_texts"] - before["sluice_remembered_texts"]
+
+
+def remembers():
+    greedy = marked_text({"text": BLOCKWISE["text"], "search": "greedy", "remember": False})
+    private = {**BLOCKWISE, "remember": False}
+    first, second = rounds_of(private), rounds_of(private)
+    check(f"nothing is stored, nothing read: {first} {second}", first == second and first[2] == 0 and first[0] == greedy)
+    stored, hit = rounds_of(BLOCKWISE), rounds_of({**BLOCKWISE, "remember": True})
+    check(f"stored, then found: {first} {stored} {hit}", stored[1] == first[1] and stored[2] == 1 and hit[1] < first[1] / 2)
+    check("the same text", stored[0] == hit[0] == greedy)
+    check("still nothing is read", rounds_of(private) == first)
+    among = {**BLOCKWISE, "text": [BLOCKWISE["text"]] + ["Danke.", "Guten Morgen!"] * 20}
+    check("the same among others", marked_text(among) == greedy)
+    before = metrics()
+    post("/trace", BLOCKWISE)
+    post("/translate", {**BLOCKWISE, "accept_top": 2})
+    check("neither traces nor relaxed outputs are stored", metrics()["sluice_remembered_texts"] == before["sluice_remembered_texts"])
+    post("/v1/completions", {"prompt": BLOCKWISE["text"], "remember": False})
+    check("nor completions that decline", metrics()["sluice_remembered_texts"] == before["sluice_remembered_texts"])
+    post("/v1/completions", {"prompt": "Danke."})
+    check("but others", metrics()["sluice_remembered_texts"] == before["sluice_remembered_texts"] + 1)
+    for body in ({**BLOCKWISE, "accept_top": 2, "remember": True}, {**BLOCKWISE, "remember": 1}):
+        code, text, _ = post("/translate", body)
+        check(f"{body}: {code} {text}", code == 400 and json.loads(text)["error"]["param"] == "remember")
+    numbers = metrics()
+    check("their numbers", numbers["sluice_remembered_tokens"] > 10 and numbers["sluice_remembered_bytes"] > 80 and
+          numbers["sluice_round_tokens_total"] > numbers["sluice_rounds_total"])
+
+
+def kept():
+    private, hit = rounds_of({**BLOCKWISE, "remember": False}), rounds_of(BLOCKWISE)
+    check(f"found in the file: {private} {hit}", hit[1] < private[1] / 2 and hit[0] == private[0])
+
+
 def farewell(pid, expected):
     sources, targets = lines(), open(expected, encoding="utf-8").read().split("\n")[:-1]
     answers = []
@@ -288,5 +447,5 @@ def farewell(pid, expected):
 
 
 {"ask": ask, "stream": stream, "logprobs": logprobs, "trace": trace, "bodies": bodies, "wire": wire, "storm": storm, "full": full,
- "farewell": farewell}[sys.argv[1]](*sys.argv[3:])
+ "farewell": farewell, "marks": marks, "policies": policies, "remembers": remembers, "kept": kept}[sys.argv[1]](*sys.argv[3:])
 finish()

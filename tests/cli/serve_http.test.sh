@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# serve_http.test.sh SERVE_HTTP TRANSLATE MODEL SAMPLE BUILD_NGRAM: what translate says, over HTTP; whatever clients do, nobody is answered
+# serve_http.test.sh SERVE_HTTP TRANSLATE MODEL SAMPLE BUILD_NGRAM WATERMARK: what translate says, over HTTP; whatever clients do, nobody is answered
 # twice or not at all.
 program=$(realpath "$1") translate=$(realpath "$2") model=$(realpath "$3") sample=$(realpath "$4") build=$(realpath "$5")
+watermark=$(realpath "$6")
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/program.sh
 . "$here/program.sh"
@@ -123,8 +124,69 @@ done
 check 'traces with n-grams' client trace <three
 stop
 
+# ---- marks ----
+fusing=()
+key=0x1fedcba987654321 decimal=2300718913637663521
+echo "$key # ours" >key
+"$translate" --model "$model" --input in --search sample --seed 7 >plain
+start --watermark-key key --watermark-second 0.3
+equal '{"n_best": 3, "search": "sample", "seed": 7}' --search sample --seed 7 --watermark-key key --watermark-second 0.3
+"$translate" --model "$model" --input in --search sample --seed 7 --watermark-key key --watermark-second 0.3 >out
+differ plain out
+check 'gumbel with two keys' client marks "$watermark" key gumbel --second 0.3
+cat log err >logs
+ask /detect '{"text": "a b c", "window": 2, "return_token_ids": true}' >>logs
+ask /translate '{"text": "a"}' >>logs
+curl -s "$(url /metrics)" >>logs
+ask /trace '{"text": "Danke.", "search": "sample"}' >>logs
+stop
+check 'the key is told to nobody' [ "$(grep -c -i -E "${key#0x}|$decimal" logs)" = 0 ]
+start --watermark-key key --watermark synthid --watermark-depth 20
+check 'synthid' client marks "$watermark" key synthid --depth 20
+stop
+start --watermark-key key --watermark red_green --watermark-delta 5 --watermark-gamma 0.5 --proposer ngram
+for search in greedy beam sample; do
+  "$translate" --model "$model" --input in --search $search --watermark-key key --watermark red_green --watermark-delta 5 \
+    --watermark-gamma 0.5 >expected
+  client ask '{"search": "'$search'"}' <in | sed 's/ ||| .*//' >out
+  same out expected "green $search"
+  differ plain out
+done
+"$translate" --model "$model" --input in --search blockwise --proposer ngram --watermark-key key --watermark red_green \
+  --watermark-delta 5 --watermark-gamma 0.5 >expected
+client ask '{"search": "blockwise"}' <in | sed 's/ ||| .*//' >out
+same out expected 'green blocks'
+client ask '{"search": "greedy"}' <in | sed 's/ ||| .*//' >out
+same out expected 'green blocks, as greedy'
+check 'relaxed blocks' [ "$(ask /translate '{"text": "a", "search": "blockwise", "accept_top": 2}' -o /dev/null -w '%{http_code}')" = 400 ]
+check 'red_green' client marks "$watermark" key red_green --gamma 0.5
+stop
+for policy in always default requested; do
+  start --watermark-key key --watermark-policy $policy
+  check "policy $policy" client policies $policy
+  stop
+done
+
+# ---- what is remembered ----
+start --remember-memory 1
+check 'remembers' client remembers
+stop
+start --remember earlier
+client ask '{"search": "blockwise"}' <in | sed 's/ ||| .*//' >out
+"$translate" --model "$model" --input in --search greedy >expected
+same out expected 'remembering'
+ask /translate '{"text": "Der alte Mann hat seinen Hut im Garten verloren, weil der Wind sehr stark war."}' >/dev/null
+ask /translate '{"text": "Der alte Mann hat seinen Hut im Garten verloren, weil der Wind sehr stark war.", "search": "greedy"}' >/dev/null
+stop
+check 'the end, remembering' [ $? -eq 0 ]
+check 'a file is left' [ -s earlier ]
+start --remember earlier --remember-memory 2
+check 'what an earlier run said' client kept
+stop
+
 # ---- what makes no sense ----
 start
+check 'neither key nor memory' client policies none
 check 'bodies' client bodies
 stop
 check 'exit code, idle' [ $? -eq 0 ]
@@ -143,7 +205,10 @@ check 'part of a token' [ "$(code -H 'Authorization: Bearer secretsecret' "$(url
 check 'the token' [ "$(code -H 'Authorization: Bearer secret' "$(url /metrics)")" = 200 ]
 check 'health needs none' [ "$(code "$(url /health)")" = 200 ]
 always=()
-for option in '--language-model nowhere' '--language-model text' '--language-model pieces.ng --proposer heads' '--word-bonus 1' \
+echo word >broken
+for option in '--watermark-key nowhere' '--watermark-key broken' '--watermark gumbel' '--watermark-policy always' '--watermark-key key --watermark best' \
+  '--watermark-key key --watermark sbw' '--watermark-key key --watermark-second 2' '--watermark-key key --watermark-policy often' \
+  '--remember broken' '--remember nowhere/at/all' '--remember-memory 0' '--language-model nowhere' '--language-model text' '--language-model pieces.ng --proposer heads' '--word-bonus 1' \
   '--language-weight 1' '--language-model pieces.ng --language-weight inf' '--port x' '--port 70000' '--size 0' '--frobnicate' '--token-file nowhere' '--model nowhere'; do
   # shellcheck disable=SC2086  # option and value
   timeout 20 "$program" --model "$model" $option >out 2>err

@@ -166,4 +166,49 @@ check 'the majority was not chosen' awk -F '\t' '
   major != "" { ++n; if ($4 != major) { bad = 1 } }
   END { exit n == 0 || bad }' choices
 
+# ---- watermarks --------------------------------------------------------------------------------------------------------------
+
+echo 0x1fedcba987654321 >key
+echo 0x1fedcba987654322 >other
+refused '--watermark has no effect without --watermark-key' --search sample --watermark synthid
+refused '--watermark-delta has no effect without --watermark-key' --watermark-delta 2
+refused '--watermark gumbel does not go with --search beam, which draws nothing' --watermark-key key
+refused '--watermark synthid does not go with --search greedy, which draws nothing' --search greedy --watermark-key key --watermark synthid
+refused '--watermark-key does not go with --search best-first' --search best-first --watermark-key key --watermark red_green
+refused '--watermark-key does not go with --accept top:2' --search blockwise --accept top:2 --watermark-key key --watermark red_green
+refused '--watermark-key has no effect with --score' --score few --watermark-key key
+refused "'best' is not one of" --search sample --watermark-key key --watermark best
+refused "'17' is not a number from 1 to 16" --search sample --watermark-key key --watermark-width 17
+refused 'nowhere.*cannot be read' --search sample --watermark-key nowhere
+refused 'watermark.prf' --search sample --watermark-key key --watermark sbw
+refused 'samples = 2: .*would all be the same' --search sample --watermark-key key --n-best 2
+run --search sample --input few >plain
+for scheme in gumbel synthid red_green 'sbw --watermark-prf philox'; do
+  run --search sample --watermark-key key --watermark $scheme --input few >marked || fail "--watermark $scheme"
+  differ plain marked
+  run --search sample --watermark-key key --watermark $scheme --batch 3 --schedule streaming --input few >actual
+  same marked actual "$scheme in other batches"
+  run --search sample --watermark-key other --watermark $scheme --input few >actual
+  differ marked actual
+done
+run --search sample --watermark-key key --seed 9 --input few >seeded
+run --search sample --watermark-key key --seed 8 --input few >actual
+same seeded actual 'gumbel: the key draws, not the seed'
+run --search sample --watermark-key key --watermark-second 0.5 --n-best 3 --input few >actual
+check 'with two keys samples differ' [ "$(texts actual | sort -u | wc -l)" -gt "$some" ]
+green=(--watermark-key key --watermark red_green --watermark-delta 6)
+run --search greedy "${green[@]}" --input few >marked
+differ few_greedy marked
+run --width 1 "${green[@]}" --input few >actual
+same marked actual 'a green beam of one'
+run --search blockwise --proposer ngram "${green[@]}" --input few >actual
+same marked actual 'green blocks'
+run "${green[@]}" --constraints <(for _ in $(seq "$some"); do echo '{}'; done) --width 1 --input few >actual
+same marked actual 'a green constrained beam of one'
+run --search sample --watermark-key key --input few --output kept --resume || fail 'a marked run with --resume'
+check 'a journal without the key' [ "$(grep -c -i -E '1fedcba987654321|2300718913637663521' kept.journal)" = 0 ]
+run --search sample --watermark-key key --input few --output kept --resume || fail 'the same, again'
+unborn=()
+refused 'kept.journal: is of another run: --watermark-key was' --search sample --watermark-key other --input few --output kept --resume
+
 report

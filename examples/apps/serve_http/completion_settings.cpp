@@ -6,7 +6,7 @@
 
 namespace serve {
 
-TranslationSettings completion_settings(Completion const& c, Fields& fields, Bounds const& bounds) {
+TranslationSettings completion_settings(Completion const& c, Fields& fields, Bounds const& bounds, Offer const& offer) {
   using translate::SearchName;
   if (c.echo) throw BadField("echo", "echo is not supported: the output is not in the language of the prompt");
   if (c.best_of && *c.best_of != c.choices)
@@ -32,6 +32,7 @@ TranslationSettings completion_settings(Completion const& c, Fields& fields, Bou
   settings.stop = c.stop;
   settings.scores = false;  // log-probabilities are computed afterwards, by Retold
   settings.told = c.logprobs.value_or(-1);
+  read_offers(fields, settings, offer, "temperature", "n");
   return settings;
 }
 

@@ -40,9 +40,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           ->check(finite());
   auto const* const bonus =
       add("--word-bonus", translator.weights.word_bonus, "B", "added for each word (0)")->check(finite());
+  auto& offer = translator.offer;
+  OfferFlags offers(app, offer);
   ServiceFlags flags(app, options.service, "--share");
   if (!app.read(argc, argv)) return std::nullopt;
-  flags.finish();
+  flags.finish(), offers.finish();
   for (auto const* const option : {weight, bonus})
     if (language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");
@@ -57,7 +59,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   translator.weights.proposers = {.heads = proposer == "heads", .ngram = proposer == "ngram"};
   translator.weights.kept_bytes = std::size_t{8} << 20;  // the largest batch may have taken 200 MB
   translator.queue = options.service.queue;
-  options.guesses = !proposer.empty();
+  translator.weights.remember = offer.remember.file, translator.weights.remember_tokens = offer.remember.tokens;
+  offer.guesses = !proposer.empty() || offer.remember.on();
   return options;
 }
 

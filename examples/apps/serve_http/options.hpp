@@ -12,7 +12,6 @@ namespace serve {
 struct Options {
   TranslatorOptions translator{};
   ServiceOptions service{};
-  bool guesses = false;  ///< whether the model proposes tokens: blockwise search
 };
 
 /// Nothing if the command line asked for help, which is then printed.

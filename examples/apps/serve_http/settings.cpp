@@ -66,7 +66,7 @@ std::vector<std::string> read_glossary(Fields& fields) {
   return lines;
 }
 
-void check_search(Fields const& fields, TranslationSettings const& settings, bool guesses) {
+void check_search(Fields const& fields, TranslationSettings const& settings, Offer const& offer) {
   switch (settings.search.search) {
     case SearchName::greedy:
       useless(fields, "greedy search", of_beam), useless(fields, "greedy search", of_lists);
@@ -74,7 +74,7 @@ void check_search(Fields const& fields, TranslationSettings const& settings, boo
     case SearchName::sample: useless(fields, "sampling", of_beam); break;
     case SearchName::blockwise:
       useless(fields, "blockwise search", of_beam), useless(fields, "blockwise search", of_lists);
-      if (!guesses) throw BadField("search", "search: this server has no proposer for blockwise search");
+      if (!offer.guesses) throw BadField("search", "search: this server has no proposer for blockwise search");
       break;
     default: break;
   }
@@ -82,11 +82,11 @@ void check_search(Fields const& fields, TranslationSettings const& settings, boo
   if (settings.search.search != SearchName::blockwise) useless(fields, "a search other than blockwise", of_blocks);
 }
 
-void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bounds, bool guesses) {
+void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bounds, Offer const& offer) {
   constexpr auto many = std::numeric_limits<std::int32_t>::max();
   auto& o = settings.search;
   o.search = fields.one_of("search", searches).value_or(SearchName::beam);
-  check_search(fields, settings, guesses);
+  check_search(fields, settings, offer);
   set(o.min_length, fields.integer("min_length", 0, bounds.length));
   o.max_length = std::min(o.max_length, bounds.length);
   set(o.max_length, fields.integer("max_length", 1, bounds.length));
@@ -143,11 +143,29 @@ void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bo
   settings.glossary = read_glossary(fields);
   settings.scores = o.search != SearchName::greedy && o.search != SearchName::blockwise;
   set(settings.scores, fields.flag("scores"));
+  read_offers(fields, settings, offer, "search", o.mbr ? "mbr" : "n_best");
 }
 
 }  // namespace
 
-Task read_task(Fields& fields, Bounds const& bounds, bool guesses) {
+void read_offers(Fields& fields, TranslationSettings& settings, Offer const& offer, std::string const& search,
+                 std::string const& several) {
+  auto const& o = settings.search;
+  settings.watermark = offer.watermarking.of(fields);
+  auto const samples = o.search == SearchName::sample;
+  if (settings.watermark.on()) {
+    if (!samples && offer.watermarking.draws())
+      offer.watermarking.refuse(search, search + ": only sampling draws what the key could decide");
+    if (o.accept_top) offer.watermarking.refuse("accept_top", "accept_top may keep a guess that has no mark");
+    if (samples) offer.watermarking.check_samples(several, o.candidates);
+  }
+  auto const remember = offer.remembers(fields);
+  if (remember && o.accept_top && fields.has("remember"))
+    throw BadField("remember", "remember does not go with accept_top: outputs would depend on earlier ones");
+  settings.remember = remember && !o.accept_top;
+}
+
+Task read_task(Fields& fields, Bounds const& bounds, Offer const& offer) {
   Task task;
   auto const texts = fields.texts("text");
   if (!texts) throw BadField("text", "text is missing: a sentence, or a list of them");
@@ -157,7 +175,7 @@ Task read_task(Fields& fields, Bounds const& bounds, bool guesses) {
         "text",
         "text has " + std::to_string(texts->size()) + " sentences, more than " + std::to_string(bounds.sentences), 413);
   TranslationSettings settings;
-  read_search(fields, settings, bounds, guesses);
+  read_search(fields, settings, bounds, offer);
   task.settings = std::make_shared<TranslationSettings const>(std::move(settings));
 
   // One for all, or one for each.

@@ -16,11 +16,11 @@ constexpr std::size_t most_bytes = std::size_t{32} << 20;  // of a page
 
 }  // namespace
 
-void answer_trace(House const& house, TracingBackend& backend, FairQueue& tracing, bool guesses,
+void answer_trace(House const& house, TracingBackend& backend, FairQueue& tracing, Offer const& offer,
                   httplib::Request const& request, httplib::Response& response) {
   Fields fields(request.body);
   auto const index = fields.integer("index", 0, static_cast<std::int64_t>(house.bounds.sentences) - 1);
-  auto const task = read_task(fields, house.bounds, guesses);
+  auto const task = read_task(fields, house.bounds, offer);
   if (task.stream) throw BadField("stream", "stream has no effect on a trace");
   auto const place = static_cast<std::size_t>(index.value_or(0));
   if (place >= task.asks.size())

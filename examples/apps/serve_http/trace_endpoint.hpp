@@ -11,9 +11,8 @@
 namespace serve {
 
 /// Decodes one sentence of a request to /translate again, alone, and answers with the page of its trace (docs/viewer.md).
-/// \param guesses  whether the model proposes tokens: blockwise search
 /// \throws BadField, Refused, Gone
-void answer_trace(House const& house, TracingBackend& backend, FairQueue& tracing, bool guesses,
+void answer_trace(House const& house, TracingBackend& backend, FairQueue& tracing, Offer const& offer,
                   httplib::Request const& request, httplib::Response& response);
 
 /// The sources that the page's own content security policy allows for `directive` ('script-src', 'style-src').

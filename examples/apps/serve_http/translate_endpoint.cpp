@@ -50,9 +50,10 @@ struct Writer {
 
 }  // namespace
 
-void answer_translate(House const& house, bool guesses, httplib::Request const& request, httplib::Response& response) {
+void answer_translate(House const& house, Offer const& offer, httplib::Request const& request,
+                      httplib::Response& response) {
   Fields fields(request.body);
-  auto const task = read_task(fields, house.bounds, guesses);
+  auto const task = read_task(fields, house.bounds, offer);
   auto const scores = dynamic_cast<TranslationSettings const&>(*task.settings).scores;
   if (wants_events(request, task.stream)) {
     auto flight = std::make_shared<Flight>(house, task, true);

@@ -5,11 +5,12 @@
 
 #include <http/flight.hpp>
 #include <httplib.h>
+#include <serve_http/settings.hpp>
 
 namespace serve {
 
-/// \param guesses  whether the model proposes tokens: blockwise search
 /// \throws BadField, Refused, Gone
-void answer_translate(House const& house, bool guesses, httplib::Request const& request, httplib::Response& response);
+void answer_translate(House const& house, Offer const& offer, httplib::Request const& request,
+                      httplib::Response& response);
 
 }  // namespace serve

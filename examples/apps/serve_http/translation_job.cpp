@@ -48,7 +48,8 @@ decltype(Plain::search) plain_search(TranslationSettings const& settings, transl
                                 .top_k = o.top_k,
                                 .top_p = o.top_p,
                                 .samples = o.candidates,
-                                .length = lengths(o)});
+                                .length = lengths(o),
+                                .watermark = settings.watermark});
     case SearchName::blockwise:
       if (o.accept_top) return Any(blockwise(o, sluice::acceptance::TopK{*o.accept_top}));
       return Any(blockwise(o, sluice::acceptance::Exact{.scores = scores}));
@@ -173,7 +174,11 @@ TranslationJob::TranslationJob(std::vector<sluice::Token> its_source, std::vecto
       stop_(std::move(stop)),
       stream_(stop_) {
   auto const& [ngrams, repetition, forbidden] = masks.rules;
-  search = Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_, bias)));
+  // Sampling marks by itself.
+  sluice::GreenList const green{settings_->search.search == SearchName::sample ? sluice::Watermark{}
+                                                                               : settings_->watermark};
+  search =
+      Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_, bias, green)));
   if (settings_->told >= 0) search.best = settings_->told, search.notes = std::make_shared<Notes>();
 }
 

@@ -8,6 +8,7 @@
 #include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>
@@ -36,7 +37,7 @@ namespace serve {
 
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
 using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences,
-                            sluice::Bias>;
+                            sluice::Bias, sluice::GreenList>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
 using Plain =
     sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
@@ -97,6 +98,9 @@ class TranslationJob final : public Job {
   std::vector<sluice::Token> source, prefix;
   std::uint64_t seed = 0;
   Search search;
+
+  /// As Request::remember.
+  bool remember() const { return settings_->remember; }
 
  private:
   Candidate candidate(sluice::Hypothesis const& hypothesis) const;

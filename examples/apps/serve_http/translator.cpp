@@ -10,6 +10,7 @@
 #include <serve_http/translation_job.hpp>
 #include <serve_http/translator.hpp>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace serve {
@@ -32,6 +33,9 @@ class Translator final : public TracingBackend {
  public:
   explicit Translator(TranslatorOptions const& options)
       : options_(options), models_({options.model}, options.weights), language_(models_.tokenizer()) {
+    auto const& file = options.weights.remember;
+    if (std::error_code ignored; !file.empty() && !std::filesystem::exists(file, ignored))
+      models_.save();  // says now if it cannot be written
     for (std::size_t i = 0; i <= options.threads; ++i) desks_.push_back(std::make_unique<Desk>(models_, options));
   }
 
@@ -45,7 +49,7 @@ class Translator final : public TracingBackend {
   }
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
-    return std::make_shared<TranslationSettings const>(completion_settings(completion, fields, bounds));
+    return std::make_shared<TranslationSettings const>(completion_settings(completion, fields, bounds, options_.offer));
   }
 
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) override {
@@ -57,13 +61,32 @@ class Translator final : public TracingBackend {
     std::size_t desk = express ? options_.threads : 0;
     for (std::size_t i = 1; !express && i < options_.threads; ++i)
       if (desks_[i]->server.open() < desks_[desk]->server.open()) desk = i;
-    auto const id = desks_[desk]->server.submit(
-        {.source = one.source, .prefix = one.prefix, .search = one.search, .seed = one.seed}, std::move(delivery));
+    auto const id = desks_[desk]->server.submit({.source = one.source,
+                                                 .prefix = one.prefix,
+                                                 .search = one.search,
+                                                 .seed = one.seed,
+                                                 .remember = one.remember()},
+                                                std::move(delivery));
     return id ? std::optional(Ticket{desk, *id}) : std::nullopt;
   }
   void cancel(Ticket ticket) override {
     if (ticket.first < desks_.size()) desks_[ticket.first]->server.cancel(ticket.second);
   }
+  Pieces pieces(std::string const& text) const override {
+    Pieces pieces;
+    for (auto const token : language_.tokenizer.encode(text)) {
+      auto piece = language_.tokenizer.text(token);
+      if (pieces.empty() && piece.starts_with(' ')) piece.erase(0, 1);  // which is not in the text
+      pieces.emplace_back(token, std::move(piece));
+    }
+    return pieces;
+  }
+  std::optional<Remembered> remembered() const override {
+    auto const* const kept = models_.remembered();
+    if (kept == nullptr) return std::nullopt;
+    return Remembered{kept->texts(), kept->tokens(), kept->bytes()};
+  }
+  void save() override { models_.save(); }
   sluice::Statistics statistics() const override {
     sluice::Statistics sum;
     for (auto const& desk : desks_) sum += desk->server.statistics();
@@ -83,8 +106,11 @@ class Translator final : public TracingBackend {
       auto const text_of = [&](sluice::Token token) { return language_.tokenizer.text(token); };
       sluice::Decoder decoder(*traced_, Search{}, sluice::Streaming{.size = 1}, models_.output(),
                               sluice::TraceFile(out, text_of));
-      auto const id =
-          decoder.submit({.source = one.source, .prefix = one.prefix, .search = one.search, .seed = one.seed});
+      auto const id = decoder.submit({.source = one.source,
+                                      .prefix = one.prefix,
+                                      .search = one.search,
+                                      .seed = one.seed,
+                                      .remember = false});  // its output is there already
       decoder.trace().describe(id, about);
       while (decoder.step()) between(static_cast<std::size_t>(out.tellp()));
     }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <http/backend.hpp>
 #include <memory>
+#include <serve_http/settings.hpp>
 #include <string>
 
 namespace serve {
@@ -17,6 +18,7 @@ namespace serve {
 struct TranslatorOptions {
   std::filesystem::path model = translate::default_model();
   translate::ModelOptions weights{};
+  Offer offer{};
   std::string name = "sluice";
   std::size_t size = 128;    ///< sentences in the batch of each decoder
   std::size_t threads = 1;   ///< decoders

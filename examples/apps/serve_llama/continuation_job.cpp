@@ -19,11 +19,23 @@ namespace {
 decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
   using Any = decltype(Continuing::search);
   sluice::LengthLimits const length{.min = 0, .max = settings.most};
+  // The text is the same; what is scored token by token needs the lines of all of them.
+  auto const guesses = settings.guesses && settings.outputs == 1 && !settings.wants.logprobs;
+  constexpr std::int32_t block = 16;
   if (settings.samples()) {
     auto sample = settings.sample;
-    sample.samples = settings.outputs, sample.length = length;
+    sample.samples = settings.outputs, sample.length = length, sample.watermark = settings.watermark;
+    if (guesses && sample.chain().plain())
+      return Any(sluice::Blockwise<sluice::acceptance::Sampling>{
+          .block = block,
+          .accept = {sample.temperature, sample.truncation(), sample.watermark},
+          .length = length,
+          .adaptive = true});
     return Any(sample);
   }
+  if (guesses)
+    return Any(sluice::Blockwise<sluice::acceptance::Exact>{
+        .block = block, .accept = {.scores = false}, .length = length, .adaptive = true});
   if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
   return Any(sluice::BeamSearch{
       .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
@@ -35,6 +47,14 @@ double mean(sluice::Hypothesis const& one) {
 }
 
 }  // namespace
+
+void Texts::check_length(char const* field, std::string const& text) const {
+  if (text.size() > longest)
+    throw BadField(field,
+                   std::string(field) + " has " + std::to_string(text.size()) + " bytes, more than " +
+                       std::to_string(longest) + ", which is more than the model has room for",
+                   413);
+}
 
 ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
                                  Texts const& texts, sluice::StopSequences stop, sluice::Structure const& structure,
@@ -50,7 +70,10 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
   if (wants.echo) before_ = ask.text;
   auto dry = settings_->dry;
   if (dry.multiplier > 0) dry.breakers = texts.breakers;
-  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure, bias);
+  sluice::GreenList const green{settings_->samples() ? sluice::Watermark{}
+                                                     : settings_->watermark};  // sampling marks itself
+  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure, bias,
+                            green);
   search = Continuation(Continuing(search_of(*settings_), rules));
   if (!wants.logprobs) return;
   search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();
@@ -168,11 +191,7 @@ ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& 
 
 std::unique_ptr<Job> ContinuationPreparation::job(Ask const& ask) {
   Account::Naming const naming("prompt");
-  if (ask.text.size() > texts_.longest)
-    throw BadField("prompt",
-                   "prompt has " + std::to_string(ask.text.size()) + " bytes, more than " +
-                       std::to_string(texts_.longest) + ", which is more than the model has room for",
-                   413);
+  texts_.check_length("prompt", ask.text);
   return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_, structure_, bias_);
 }
 

@@ -8,7 +8,9 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/bias/bias.hpp>
+#include <sluice/search/blockwise/blockwise.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
@@ -29,9 +31,11 @@
 namespace serve {
 
 /// Any of the searches, with structured outputs, stops and biases.
-using Continuing = sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch>,
-                                 sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences,
-                                               sluice::Structure, sluice::Bias>>;
+using Continuing =
+    sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch,
+                        sluice::Blockwise<sluice::acceptance::Exact>, sluice::Blockwise<sluice::acceptance::Sampling>>,
+                  sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences,
+                                sluice::Structure, sluice::Bias, sluice::GreenList>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.
@@ -41,6 +45,9 @@ struct Texts {
   bool special = false;                 ///< parse names of control tokens in prompts
   sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
   std::size_t longest = 0;              ///< bytes of a prompt
+
+  /// \throws BadField  naming the field, for a text that is too long
+  void check_length(char const* field, std::string const& text) const;
 };
 
 class ContinuationJob final : public Job {
@@ -62,6 +69,9 @@ class ContinuationJob final : public Job {
   std::vector<sluice::Token> prompt;  // to feed, except what Retold feeds and scores
   std::uint64_t seed = 0;
   Continuation search;
+
+  /// As Request::remember.
+  bool remember() const { return settings_->remember; }
 
  private:
   Candidate::Piece piece(sluice::Token token, Told const& told) const;

@@ -87,7 +87,7 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
 }
 
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
-                                           std::int32_t vocabulary) {
+                                           std::int32_t vocabulary, Offer const& offer) {
   ContinuationSettings settings;
   settings.wants = completion;
   settings.outputs = completion.best_of.value_or(completion.choices);
@@ -98,6 +98,14 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
   settings.phrases = BiasField(fields);
   read_samplers(fields, settings);
   settings.grammar = read_grammar(fields);
+  auto const& watermarking = offer.watermarking;
+  settings.watermark = watermarking.of(fields);
+  if (settings.watermark.on()) {
+    if (!settings.samples() && watermarking.draws())
+      watermarking.refuse("temperature", "temperature: 0 draws nothing that the key could decide");
+    if (settings.samples()) watermarking.check_samples(completion.best_of ? "best_of" : "n", settings.outputs);
+  }
+  settings.remember = offer.remembers(fields), settings.guesses = offer.guesses;
   return settings;
 }
 

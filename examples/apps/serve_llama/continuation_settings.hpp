@@ -17,6 +17,7 @@
 #include <http/bias_field.hpp>
 #include <http/completion.hpp>
 #include <http/fields.hpp>
+#include <http/offer.hpp>
 #include <http/task.hpp>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,9 @@ struct ContinuationSettings final : Settings {
   sluice::Penalties penalties{};
   sluice::Dry dry{};
   std::optional<GrammarSource> grammar{};
+  sluice::Watermark watermark{};  ///< off: outputs are not marked
+  bool remember = true;           ///< takes part in what is remembered of outputs
+  bool guesses = false;           ///< blockwise, where the search allows it
 
   bool samples() const { return wants.temperature.value_or(1) > 0; }
 };
@@ -73,6 +77,6 @@ void read_samplers(Fields& fields, ContinuationSettings& settings);
 /// \param vocabulary  how many tokens there are
 /// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
-                                           std::int32_t vocabulary);
+                                           std::int32_t vocabulary, Offer const& offer);
 
 }  // namespace serve

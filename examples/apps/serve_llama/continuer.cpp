@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/server.hpp>
 #include <sluice/schedule/streaming.hpp>
+#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/suffix/with_suffix_cache.hpp>
 
+#include <text/lines.hpp>
+
+#include <filesystem>
 #include <llama/engine.hpp>
+#include <optional>
 #include <serve_llama/continuation_job.hpp>
 #include <serve_llama/continuer.hpp>
 #include <string>
@@ -31,6 +37,33 @@ sluice::SequenceBreakers breakers(sluice::LlamaTokenizer const& tokenizer) {
                                              [&](std::string_view rest) { return tokenizer.tokens(rest, false); });
 }
 
+/// The model, with what it remembers.
+class Guessing {
+ public:
+  /// \throws text::InputError, std::invalid_argument  for a model that cannot verify guesses, and another model's file
+  Guessing(generate::Model& model, RememberOptions const& options) : file_(options.file.string()), model_(&model) {
+    if (!options.on()) return;
+    if (auto const can = model.abilities(); !can.roll_back || !can.blocks)
+      throw text::InputError("--remember: this model cannot take back tokens, so that it verifies no guesses");
+    cache_.emplace(options.tokens);
+    if (!file_.empty() && std::filesystem::exists(file_)) cache_->load(file_);
+    else save();  // says now if it cannot be written
+    guessing_.emplace(model, *cache_), wrapped_.emplace(&*guessing_), model_ = &*wrapped_;
+  }
+  generate::Model& model() { return *model_; }
+  sluice::SuffixCache const* cache() const { return cache_ ? &*cache_ : nullptr; }
+  void save() {
+    if (cache_ && !file_.empty()) cache_->save(file_);
+  }
+
+ private:
+  std::string file_;
+  generate::Model* model_;
+  std::optional<sluice::SuffixCache> cache_;
+  std::optional<sluice::WithSuffixCache<generate::Model>> guessing_;
+  std::optional<generate::Model> wrapped_;
+};
+
 class Continuer final : public Backend {
  public:
   explicit Continuer(ContinuerOptions const& options)
@@ -39,7 +72,8 @@ class Continuer final : public Backend {
         texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special,
                breakers(engine_.tokenizer()), bytes_of_cell * static_cast<std::size_t>(options.engine.context)},
         grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary())),
-        server_(engine_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
+        guessing_(engine_.model(), options.offer.remember),
+        server_(guessing_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
                 {.queue = options.queue + options.size,
                  .full = sluice::ServerOptions::Full::refuse,
                  .intake = intake(options.engine, engine_)}) {}
@@ -50,7 +84,7 @@ class Continuer final : public Backend {
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
     return std::make_shared<ContinuationSettings const>(
-        continuation_settings(completion, fields, bounds, texts_.bytes.size()));
+        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer));
   }
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
     return std::make_unique<ContinuationPreparation>(task, texts_, grammars_);
@@ -61,12 +95,27 @@ class Continuer final : public Backend {
       delivery.done({});
       return Ticket{1, 0};
     }
-    auto const id = server_.submit({.prompt = one.prompt, .search = one.search, .seed = one.seed}, std::move(delivery));
+    auto const id =
+        server_.submit({.prompt = one.prompt, .search = one.search, .seed = one.seed, .remember = one.remember()},
+                       std::move(delivery));
     return id ? std::optional(Ticket{0, *id}) : std::nullopt;
   }
   void cancel(Ticket ticket) override {
     if (ticket.first == 0) server_.cancel(ticket.second);
   }
+  Pieces pieces(std::string const& text) const override {
+    texts_.check_length("text", text);
+    Pieces pieces;
+    for (auto const token : texts_.tokenizer.tokens(text, false))
+      pieces.emplace_back(token, texts_.tokenizer.bytes(token));
+    return pieces;
+  }
+  std::optional<Remembered> remembered() const override {
+    auto const* const kept = guessing_.cache();
+    if (kept == nullptr) return std::nullopt;
+    return Remembered{kept->texts(), kept->tokens(), kept->bytes()};
+  }
+  void save() override { guessing_.save(); }
   sluice::Statistics statistics() const override { return server_.statistics(); }
 
  private:
@@ -74,6 +123,7 @@ class Continuer final : public Backend {
   generate::Engine engine_;
   Texts texts_;
   mutable Grammars grammars_;
+  Guessing guessing_;
   sluice::Server<generate::Model, Continuation> server_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <http/backend.hpp>
+#include <http/offer.hpp>
 #include <llama/options.hpp>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@ namespace serve {
 
 struct ContinuerOptions {
   generate::Options engine{};  ///< how to load the model; `parallel`: sequences of the context
+  Offer offer{};
   std::string name{};
   std::size_t size = 32;  ///< prompts decoded together
   std::size_t queue = 1024;

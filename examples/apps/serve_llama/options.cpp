@@ -52,9 +52,12 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   auto const* const bonus =
       app.add("--word-bonus", engine.word_bonus, "B", "added for each token that begins with a space (0)")
           ->check(finite());
+  auto& offer = continuer.offer;
+  OfferFlags offers(app, offer);
   ServiceFlags flags(app, options.service, "--client-share");
   if (!app.read(argc, argv)) return std::nullopt;
-  flags.finish();
+  flags.finish(), offers.finish();
+  offer.guesses = offer.remember.on();
   for (auto const* const option : {weight, bonus})
     if (engine.language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");

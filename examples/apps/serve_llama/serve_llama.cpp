@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // serve_llama: any language model that llama.cpp loads, in OpenAI's shape. docs/http.md says what it answers.
 
+#include <http/detect_endpoint.hpp>
 #include <http/service.hpp>
 #include <serve_llama/options.hpp>
+#include <vector>
 
 namespace serve {
 
@@ -13,7 +15,10 @@ int run(int argc, char** argv) {
   if (!options) return 0;
   hold_signals();
   auto const backend = make_continuer(options->continuer);
-  return run_service("serve_llama", *backend, options->service, {});
+  auto const& watermark = options->continuer.offer.watermarking.watermark;
+  std::vector<Endpoint> own;
+  if (watermark.on()) own.push_back(detecting(watermark));
+  return run_service("serve_llama", *backend, options->service, own);
 }
 
 }  // namespace

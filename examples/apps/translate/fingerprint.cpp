@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/output/packed/instruction_set.hpp>
 #include <sluice/version.hpp>
+#include <sluice/watermark/detail/mark_numbers.hpp>
+#include <sluice/watermark/watermark.hpp>
 
 #include <text/checksum.hpp>
 #include <text/lines.hpp>
@@ -26,6 +28,11 @@ std::string contents(std::filesystem::path const& file) {
   return std::to_string(sum.length()) + " bytes, " + text::hexadecimal(sum.value());
 }
 
+/// What tells keys apart and cannot be turned back into one: a checksum of the file could.
+std::string key_mark(sluice::Watermark const& watermark) {
+  return text::hexadecimal(sluice::detail::derived_key(watermark.key, 'j').words()[0]);
+}
+
 /// The files of a model, of which options may use any.
 void add_model(Fingerprint& all, std::string const& name, std::filesystem::path const& model) {
   auto const folder = std::filesystem::is_directory(model);
@@ -41,6 +48,7 @@ Fingerprint fingerprint(Options const& options, Input const& input) {
   Fingerprint all;
   for (auto const& [flag, value] : options.said)
     if (flag == "--model" || flag == "--ensemble") continue;  // where they lie does not matter
+    else if (flag == "--watermark-key") all[flag] = key_mark(options.watermark.read());
     else if (std::filesystem::is_regular_file(value)) all[flag] = contents(value);
     else if (std::filesystem::is_directory(value)) add_model(all, flag, value);
     else all[flag] = value;

@@ -272,8 +272,10 @@ Models::Models(std::vector<std::filesystem::path> const& files, ModelOptions con
   }
   if (options.proposers.draft) check_same(first, parts_->draft.emplace(options.draft, options));
   parts_->ngram = options.proposers.ngram;
-  if (options.remember.empty()) return;
-  parts_->remember = options.remember, parts_->cache.emplace();
+  if (options.remember.empty() && options.remember_tokens == 0) return;
+  parts_->remember = options.remember;
+  if (options.remember_tokens > 0) parts_->cache.emplace(options.remember_tokens);
+  else parts_->cache.emplace();
   std::error_code ignored;
   if (std::filesystem::exists(options.remember, ignored))
     load_from(options.remember, [&](auto const& file) { return parts_->cache->load(file.string()), 0; });
@@ -311,8 +313,10 @@ Model Models::make() {
 
 Output Models::output() const { return *parts_->output; }
 
+sluice::SuffixCache const* Models::remembered() const { return parts_->cache ? &*parts_->cache : nullptr; }
+
 void Models::save() {
-  if (!parts_->cache) return;
+  if (!parts_->cache || parts_->remember.empty()) return;
   try {
     parts_->cache->save(parts_->remember.string());
   } catch (std::runtime_error const& error) {

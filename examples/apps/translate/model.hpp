@@ -10,6 +10,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/suffix/suffix_cache.hpp>
 
 #include <translate/output.hpp>
 #include <translate/tokenizer.hpp>
@@ -56,7 +57,8 @@ struct ModelOptions {
   Proposers proposers{};
   std::filesystem::path heads;           ///< of Proposers::heads; empty: heads.safetensors beside the weights
   std::filesystem::path draft;           ///< of Proposers::draft: as the models
-  std::filesystem::path remember;        ///< earlier outputs, to guess from before all others; empty: none
+  std::filesystem::path remember;        ///< earlier outputs, to guess from before all others; empty: no file
+  std::int64_t remember_tokens = 0;      ///< how many of their tokens; 0: with a file as SuffixCache, else none
   std::filesystem::path language_model;  ///< n-grams of pieces (build_ngram --tokenizer); empty: none
   double language_weight = 0.2;          ///< of its log-probabilities
   double word_bonus = 0;                 ///< for each piece that begins a word, beside a language model
@@ -80,6 +82,8 @@ class Models {
   /// The expander for such a model.
   Output output() const;
   CacheUse cache_use() const;
+  /// Earlier outputs; nullptr: none are remembered.
+  sluice::SuffixCache const* remembered() const;
   /// Writes what was decoded into ModelOptions::remember, if there is one.
   /// \throws text::InputError  if the file cannot be written
   void save();

@@ -247,6 +247,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   Group const biasing{
       add("--bias", bias, "FILE", "phrases that translations should rather contain: phrase, tab, boost in nats"),
       app.add_flag("--bias-once", options.bias_once, "count each such phrase only once in a translation")};
+  auto const marking = options.watermark.add_by<CLI::Option>(
+      add, [](auto const& names) { return text::one_of(names); },
+      [](auto low, auto high) { return text::whole(low, high); });
   std::string grammar, json_schema, regex;
   Group const structures{add("--grammar", grammar, "FILE", "GBNF grammar that each translation matches"),
                          add("--json-schema", json_schema, "FILE", "each translation is JSON that this schema accepts"),
@@ -327,7 +330,7 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
   switch (options.search) {
     case SearchName::score:
       useless("--score", Group{searching, nbest, mbr, begin, aligning}, doubting, lengths, beam, sampling, blockwise,
-              masks, biasing, constraining, constrained);
+              masks, biasing, marking, constraining, constrained);
       break;
     case SearchName::greedy:
       useless("--search greedy", Group{nbest, mbr, penalty}, beam, sampling, blockwise, constraining, constrained);
@@ -338,6 +341,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       if (!bias.empty())
         throw text::InputError("--bias does not go with --search best-first, which takes for granted that scores only "
                                "fall: choose --search beam");
+      if (options.watermark.on())
+        throw text::InputError("--watermark-key does not go with --search best-first, which takes for granted that "
+                               "scores only fall: choose --search beam");
       if (options.model_options.language_weight < 0 || options.model_options.word_bonus > 0)
         throw text::InputError(
             "--language-weight < 0 and --word-bonus > 0 do not go with --search best-first, which takes "
@@ -350,6 +356,10 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
       useless("--search blockwise", Group{nbest, mbr, penalty}, beam, sampling, constraining, constrained);
       break;
   }
+  options.watermark.check_effects(marking);
+  if (options.watermark.on() && options.watermark.draws() && options.search != SearchName::sample)
+    throw text::InputError("--watermark " + options.watermark.scheme + " does not go with --search " + search +
+                           ", which draws nothing: choose --search sample, or --watermark red_green");
   auto& sample = options.samplers.sample;
   sample.temperature = options.temperature, sample.top_k = options.top_k, sample.top_p = options.top_p;
   if (options.search == SearchName::sample) options.samplers.check_effects(sampling), options.samplers.check();
@@ -433,6 +443,9 @@ std::optional<Options> parse(int argc, char const* const* argv, bool mpi) {
     if (options.minimum > 1 && !options.accept_top)
       throw text::InputError("--minimum " + std::to_string(options.minimum) +
                              " keeps guesses that are wrong, --accept exact none: choose --accept top:N");
+    if (options.watermark.on() && options.accept_top)
+      throw text::InputError("--watermark-key does not go with --accept " + accept +
+                             ", which may keep a guess without the mark");
     for (auto const* mask : masks)
       if (mask->count() > 0 && options.accept_top)
         throw text::InputError(mask->get_name() + " does not go with --accept " + accept +

@@ -7,6 +7,7 @@
 
 #include <text/grammar.hpp>
 #include <text/samplers.hpp>
+#include <text/watermark.hpp>
 #include <translate/model.hpp>
 
 #include <cstddef>
@@ -90,6 +91,8 @@ struct Options {
   bool bias_once = false;        ///< pay each only the first time
 
   text::GrammarSource structure;  ///< the grammar that all translations match
+
+  text::WatermarkFlags watermark;  ///< how translations are marked
 
   ModelOptions model_options;
 

@@ -10,6 +10,7 @@ std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Re
   search.search.temperature = options.temperature;
   search.search.top_k = options.top_k, search.search.top_p = options.top_p;
   search.search.samples = options.candidates;
+  search.search.watermark = options.watermark.read();
   search.search.length = {.min = options.min_length, .max = options.max_length};
   return make_workers(options, models, sluice::Ruled<text::Samplers::Looking, Restrictions>{search, restrictions});
 }

@@ -12,13 +12,18 @@ sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& m
   return {grammar.behind_space(), sluice::TokenTrie(models.tokenizer().bytes(), models.vocabulary())};
 }
 
-Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias) {
+sluice::GreenList make_mark(Options const& options) {
+  return options.search == SearchName::sample ? sluice::GreenList{} : sluice::GreenList{options.watermark.read()};
+}
+
+Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias,
+                          sluice::GreenList const& mark) {
   auto const& [ngrams, repetition, forbidden] = masks.rules;
-  return Restrictions(ngrams, repetition, forbidden, structure, bias);
+  return Restrictions(ngrams, repetition, forbidden, structure, bias, mark);
 }
 
 Bans bans(Restrictions const& restrictions) {
-  auto const& [ngrams, repetition, forbidden, structure, bias] = restrictions.rules;
+  auto const& [ngrams, repetition, forbidden, structure, bias, mark] = restrictions.rules;
   return Bans(ngrams, repetition, forbidden, structure);
 }
 

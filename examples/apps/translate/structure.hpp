@@ -7,6 +7,7 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/rule/forbidden.hpp>
+#include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/rules.hpp>
 
 #include <translate/masks.hpp>
@@ -17,11 +18,14 @@ namespace translate {
 /// A grammar over the pieces of a model. The space before the first piece is not printed, and the grammar does not see it.
 sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models);
 
-/// All that the command line forbids, and what it prefers.
-using Restrictions =
-    sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::Structure, sluice::Bias>;
-Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias);
-/// The same without preferences, for searches that bear none.
+/// All that the command line forbids, what it prefers, and the mark of searches that do not draw.
+using Restrictions = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden,
+                                   sluice::Structure, sluice::Bias, sluice::GreenList>;
+Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias,
+                          sluice::GreenList const& mark);
+/// The mark that a rule makes; none if there is no watermark, or the search makes it.
+sluice::GreenList make_mark(Options const& options);
+/// The same without what adds to scores, for searches that do not bear it.
 using Bans = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::Structure>;
 Bans bans(Restrictions const& restrictions);
 

@@ -50,7 +50,8 @@ Resources::Resources(Options const& options, std::function<void(Input&)> const& 
       restrictions(translate::restrictions(
           make_masks(options, models.tokenizer()), make_structure(grammar, models),
           make_bias(options.bias.empty() ? std::vector<text::BiasTerm>{} : text::read_bias(options.bias),
-                    options.bias_once, models.tokenizer()))),
+                    options.bias_once, models.tokenizer()),
+          make_mark(options))),
       constraints(options, read_beside(options.constraints, input), models.tokenizer()),
       stats_file(create(options.stats, options.input)),
       trace_file(create(options.trace, options.input)),

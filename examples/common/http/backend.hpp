@@ -47,6 +47,11 @@ struct Answer {
   std::vector<std::string> missing{}, forbidden{};
 };
 
+/// Earlier outputs, from which guesses come (suffix decoding).
+struct Remembered {
+  std::int64_t texts = 0, tokens = 0, bytes = 0;
+};
+
 /// An Ask that has been parsed. Used by one thread at a time.
 class Job {
  public:
@@ -89,6 +94,7 @@ class Preparation {
 class Backend {
  public:
   using Ticket = std::pair<std::size_t, std::uint64_t>;  ///< decoder, its number
+  using Pieces = std::vector<std::pair<sluice::Token, std::string>>;
 
   Backend() = default;
   Backend(Backend const&) = delete;
@@ -108,12 +114,19 @@ class Backend {
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;
   virtual void cancel(Ticket ticket) = 0;
+  /// The tokens of a text that was an output, each with the bytes that it writes.
+  /// \throws BadField  for one that is too long
+  virtual Pieces pieces(std::string const& text) const = 0;
   /// Of all decoders.
   virtual sluice::Statistics statistics() const = 0;
   /// Sentences that are decoded together, without small requests.
   virtual std::size_t size() const = 0;
   /// Rows of one client that the decoder for small requests has at a time; 0: there is no such decoder.
   virtual std::size_t express_rows() const { return 0; }
+  /// What it remembers of earlier outputs; nothing: it does not.
+  virtual std::optional<Remembered> remembered() const { return std::nullopt; }
+  /// Called once, after the last answer.
+  virtual void save() {}
 };
 
 }  // namespace serve

@@ -114,6 +114,7 @@ void Flight::submit(std::size_t index, bool settled, bool express) {
 
 void Flight::deliver(std::size_t index, sluice::Result result) {
   house_.metrics.sentence(result.failure, Clock::now() - began_);
+  house_.metrics.blocks(result);
   admitted_.answered();
   house_.decoding.done(claim_, index);
   std::lock_guard const lock(mutex_);

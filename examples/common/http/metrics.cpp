@@ -65,6 +65,12 @@ void Metrics::sentence(sluice::Failure failure, Seconds took) {
   sentence_seconds_.add(took.count());
 }
 
+void Metrics::blocks(sluice::Result const& result) {
+  std::lock_guard const lock(mutex_);
+  for (auto const& hypothesis : result.hypotheses)
+    for (auto const size : hypothesis.blocks) ++rounds_, round_tokens_ += static_cast<std::uint64_t>(size);
+}
+
 void Metrics::first_text(Seconds took) {
   std::lock_guard const lock(mutex_);
   first_seconds_.add(took.count());
@@ -89,6 +95,11 @@ std::string Metrics::write(Backend const& backend, Admission const& admission, M
   single(out, "sluice_shared_total", "counter", "Prompt tokens not fed, thanks to prefix caching.", statistics.shared);
   single(out, "sluice_encoded_total", "counter", "Sentences that were encoded.", statistics.encoded);
   fill(out, statistics);
+  if (auto const kept = backend.remembered()) {
+    single(out, "sluice_remembered_texts", "gauge", "Earlier outputs from which guesses come.", kept->texts);
+    single(out, "sluice_remembered_tokens", "gauge", "Their tokens.", kept->tokens);
+    single(out, "sluice_remembered_bytes", "gauge", "Their memory.", kept->bytes);
+  }
   std::string const busy = "sluice_decoder_seconds_total";
   head(out, busy, "counter", "Time of the decoders, by part.");
   for (auto const& [part, seconds] : {std::pair("encode", statistics.seconds.encode),
@@ -98,6 +109,9 @@ std::string Metrics::write(Backend const& backend, Admission const& admission, M
     out << busy << "{part=\"" << part << "\"} " << seconds << '\n';
 
   std::lock_guard const lock(mutex_);
+  single(out, "sluice_rounds_total", "counter", "Rounds of blockwise decoding.", rounds_);
+  single(out, "sluice_round_tokens_total", "counter", "Tokens that they settled: one each, and the guesses accepted.",
+         round_tokens_);
   head(out, "sluice_sentences_total", "counter", "Results, by failure.");
   for (auto const& [failure, count] : sentences_)
     out << "sluice_sentences_total{failure=\"" << failure << "\"} " << count << '\n';

@@ -41,6 +41,8 @@ class Metrics {
 
   void request(std::string const& path, int status, Seconds took);
   void sentence(sluice::Failure failure, Seconds took);
+  /// The rounds of blockwise decoding in a result.
+  void blocks(sluice::Result const& result);
   /// The time until the first text of a stream.
   void first_text(Seconds took);
 
@@ -52,6 +54,7 @@ class Metrics {
   std::map<std::string, Histogram> request_seconds_;
   std::map<std::string, std::uint64_t> sentences_;  // by failure
   Histogram sentence_seconds_, first_seconds_;
+  std::uint64_t rounds_ = 0, round_tokens_ = 0;
 };
 
 }  // namespace serve

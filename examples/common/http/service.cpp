@@ -188,6 +188,7 @@ int run_service(std::string const& program, Backend& backend, ServiceOptions con
   std::printf("%s: http://%s:%d/\n", program.c_str(), options.address.c_str(), port);
   std::fflush(stdout);
   listener.serve();
+  backend.save();
   return 0;
 }
 

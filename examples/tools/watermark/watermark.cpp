@@ -3,10 +3,10 @@
 
 #include <sluice/watermark/detect_watermark.hpp>
 #include <sluice/watermark/key_file.hpp>
-#include <sluice/watermark/watermark.hpp>
 
 #include <text/command_line.hpp>
 #include <text/lines.hpp>
+#include <text/watermark.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <exception>
 #include <iostream>
-#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -24,22 +23,10 @@
 
 namespace {
 
-using sluice::Watermark, sluice::WatermarkPrf, sluice::WatermarkScheme;
-
-std::map<std::string, WatermarkScheme> const schemes{{"gumbel", WatermarkScheme::gumbel},
-                                                     {"synthid", WatermarkScheme::synthid},
-                                                     {"red_green", WatermarkScheme::red_green},
-                                                     {"sbw", WatermarkScheme::sbw}};
-std::map<std::string, WatermarkPrf> const functions{{"sluice", WatermarkPrf::sluice},
-                                                    {"philox", WatermarkPrf::philox},
-                                                    {"hmac_sha256", WatermarkPrf::hmac_sha256},
-                                                    {"synthid_text", WatermarkPrf::synthid_text},
-                                                    {"hugging_face", WatermarkPrf::hugging_face}};
-
 struct Options {
   std::string command, file, key, scheme = "gumbel", prf = "sluice";
   std::size_t words = 1;
-  Watermark watermark{};
+  sluice::Watermark watermark{};
   std::int32_t window = 0;
 };
 
@@ -67,7 +54,8 @@ std::pair<std::vector<sluice::Token>, std::vector<std::uint8_t>> tokens(std::str
 void detect(Options& options) {
   if (options.key.empty()) throw text::InputError("detect needs --key");
   if (!options.file.empty()) throw text::InputError("detect reads standard input, not '" + options.file + "'");
-  options.watermark.scheme = schemes.at(options.scheme), options.watermark.prf = functions.at(options.prf);
+  options.watermark.scheme = text::watermark_schemes.at(options.scheme);
+  options.watermark.prf = text::watermark_functions.at(options.prf);
   options.watermark.key = sluice::read_watermark_key(options.key);
   options.watermark.check();
   std::size_t number = 0;
@@ -104,10 +92,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add("--key", options.key, "FILE", "of detect: the key");
   app.add("--scheme", options.scheme, "NAME", "gumbel, synthid, red_green or sbw")
-      ->check(text::one_of(schemes))
+      ->check(text::one_of(text::watermark_schemes))
       ->capture_default_str();
   app.add("--prf", options.prf, "NAME", "sluice, philox, hmac_sha256, synthid_text or hugging_face")
-      ->check(text::one_of(functions))
+      ->check(text::one_of(text::watermark_functions))
       ->capture_default_str();
   app.add("--width", own.width, "N", "tokens of a context")->check(text::whole(1, 16))->capture_default_str();
   app.add("--second", own.second, "P", "share of the second key");
