@@ -436,15 +436,11 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/instances/lines_float.cuh
   kernels/sluice/cuda/instances/lines_half.cuh
   kernels/sluice/cuda/instances/others.cuh
-  kernels/sluice/cuda/line/detail/key_sort.cuh
   kernels/sluice/cuda/line/detail/line_block.cuh
   kernels/sluice/cuda/line/detail/line_edits.cuh
   kernels/sluice/cuda/line/detail/line_kernel.cuh
   kernels/sluice/cuda/line/detail/line_launch.cuh
   kernels/sluice/cuda/line/detail/line_loads.cuh
-  kernels/sluice/cuda/line/detail/line_order.cuh
-  kernels/sluice/cuda/line/detail/line_order_kernel.cuh
-  kernels/sluice/cuda/line/detail/line_order_launch.cuh
   kernels/sluice/cuda/line/detail/line_part.cuh
   kernels/sluice/cuda/line/detail/line_plan.cuh
   kernels/sluice/cuda/line/detail/line_reader.cuh
@@ -483,17 +479,18 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/projection/detail/union_terms.cuh
   kernels/sluice/cuda/projection/detail/union_words.cuh
   kernels/sluice/cuda/projection/resources.cuh
+  kernels/sluice/cuda/select/detail/block_sort.cuh
   kernels/sluice/cuda/select/detail/double_precision.cuh
+  kernels/sluice/cuda/select/detail/line_order.cuh
+  kernels/sluice/cuda/select/detail/line_order_kernel.cuh
+  kernels/sluice/cuda/select/detail/line_order_launch.cuh
   kernels/sluice/cuda/select/detail/narrow.cuh
-  kernels/sluice/cuda/select/detail/narrow_kernel.cuh
-  kernels/sluice/cuda/select/detail/narrow_launch.cuh
   kernels/sluice/cuda/select/detail/noise.cuh
   kernels/sluice/cuda/select/detail/select_block.cuh
   kernels/sluice/cuda/select/detail/select_cut.cuh
   kernels/sluice/cuda/select/detail/select_kernel.cuh
   kernels/sluice/cuda/select/detail/select_keys.cuh
   kernels/sluice/cuda/select/detail/select_launch.cuh
-  kernels/sluice/cuda/select/detail/select_narrow.cuh
   kernels/sluice/cuda/select/detail/select_reader.cuh
   kernels/sluice/cuda/select/detail/select_sum.cuh
   kernels/sluice/cuda/verify/detail/verification_kernel.cuh

@@ -12,9 +12,6 @@
 #include <sluice/version.hpp>
 
 #include <sluice_cuda.h>
-#if defined(__CUDACC__)
-#include <sluice/cuda/line/detail/key_sort.cuh>  // other kernels come with what launches them
-#endif
 
 #include "beams.hpp"
 #include "guard.hpp"

@@ -76,9 +76,9 @@ typedef struct sluice_cuda_selection {
   sluice_cuda_select const* queries; /* [rows]; null: nothing */
   sluice_cuda_selected* results;     /* [rows] */
   sluice_cuda_candidate* best;       /* the lists, at the places that the queries give */
-  int32_t draws;                     /* 0: no line has noise: saves a sort */
-  int32_t cuts;                      /* 0: all lists are by noise only: saves a sort */
-  int32_t single;                    /* 1: every list is one drawn token (cuts is 0): saves all sorts */
+  int32_t draws;                     /* 0: no line has noise: saves memory */
+  int32_t cuts;                      /* 0: all lists are by noise only: likewise */
+  int32_t single;                    /* 1: every list is one drawn token (cuts is 0): saves its sort */
   int32_t unused;
 } sluice_cuda_selection;
 /* Derives a key from `key` for the part numbered `part`, as sluice does on a host: sample `s` at position `p` has the

@@ -66,6 +66,7 @@ class EmulatedDevice {
 
     void sync(cuda::detail::Barrier barrier) {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (thread_ == 0) ++device_->met_.at(static_cast<std::size_t>(barrier));
       if (barrier != device_->faults_.skipped) device_->wait(static_cast<int>(barrier));
     }
     void converge() {}  // lanes exchange what they multiply, and so wait for each other
@@ -82,6 +83,10 @@ class EmulatedDevice {
       device_->wait(in_warp);
       std::memcpy(&value, &slots[static_cast<std::size_t>(thread_ ^ distance)], sizeof(value));
       return value;
+    }
+    std::uint32_t largest(std::uint32_t value) {
+      auto const all = all_lanes(value);
+      return static_cast<std::uint32_t>(*std::max_element(all.begin(), all.end()));
     }
     std::uint32_t ballot(bool vote) {
       auto& fiber = device_->current();
@@ -268,6 +273,8 @@ class EmulatedDevice {
   std::string const& failure() const { return failure_; }
   /// Whether a program ever reached this barrier.
   bool has_seen(cuda::detail::Barrier barrier) const { return seen_[static_cast<std::size_t>(barrier)]; }
+  /// How often blocks have met at it.
+  std::size_t met(cuda::detail::Barrier barrier) const { return met_[static_cast<std::size_t>(barrier)]; }
 
  private:
   static constexpr int threads = threads_;
@@ -428,6 +435,7 @@ class EmulatedDevice {
   std::mt19937_64 random_;
   DeviceFaults faults_;
   std::array<bool, static_cast<std::size_t>(cuda::detail::Barrier::count_)> seen_{};
+  std::array<std::size_t, static_cast<std::size_t>(cuda::detail::Barrier::count_)> met_{};
   std::string failure_;
   int shunned_ = 0;
   ucontext_t scheduler_;

@@ -7,7 +7,7 @@
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
-#include <sluice/cuda/line/detail/line_order_launch.cuh>
+#include <sluice/cuda/select/detail/line_order_launch.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -184,28 +184,10 @@ void launch_keys(OrderLaunch<Format> const& launch, cudaStream_t, Start start) {
 template <class Format>
 void launch_lists(OrderLaunch<Format> const& launch, cudaStream_t, Start start) {
   test::HostCuda::get().add_kernel(start == Start::early, [launch] {
-    test::run_blocks<test::few_threads, test::NoMemory>(
-        launch.line.rows, [&](auto& block, test::NoMemory&, int number) { write_list(block, launch, number); });
+    using Memory = NarrowMemory<test::few_threads>;
+    test::run_blocks<test::few_threads, Memory>(
+        launch.line.rows, [&](auto& block, Memory& memory, int row) { write_list(block, memory, launch, row); });
   });
-}
-
-/// Where the sorted keys are is CUB's choice: here it depends on the number of rows. The other buffer holds nothing of use afterwards.
-template <class AnyKey>
-AnyKey* sort_keys(void* memory, std::size_t& bytes, AnyKey* keys, AnyKey* other, std::int64_t rows, std::int64_t size,
-                  std::int32_t const* sizes, cudaStream_t) {
-  bytes = 100;
-  if (memory == nullptr) return keys;
-  test::HostCuda::get().add([=] {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      auto const count = sizes != nullptr ? sizes[row] : size;
-      auto *from = keys + row * size, *to = other + row * size;
-      std::sort(from, from + count, std::greater<>());
-      if (rows % 2 != 0) std::swap_ranges(from, from + count, to);
-      std::fill_n(rows % 2 != 0 ? from : to, count, AnyKey(~AnyKey{}));
-      test::HostCuda::get().use.keys_sorted += static_cast<std::size_t>(count);
-    }
-  });
-  return rows % 2 != 0 ? other : keys;
 }
 
 template <class Launch>

@@ -46,7 +46,6 @@ struct DeviceUse {
   std::size_t early_starts = 0;   ///< of kernels directly after one of ours
   std::size_t wrong_starts = 0;   ///< and of kernels after anything else
   std::size_t codes_asked = 0;    ///< calls of cudaFuncGetAttributes
-  std::size_t keys_sorted = 0;
   std::size_t waits = 0;            ///< for the main stream
   std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
 };

@@ -46,13 +46,12 @@ namespace sluice::inline v0::cuda {
 /// same queries, same order of ties, and log-probabilities with an error of at most 1e-5.
 ///
 /// Lines that ask for `mass`, `within`, `typical`, `deviations`, `at_least`, `noise`, `entropy` or penalties after the
-/// softmax take further passes: scores (under noise, perturbed values) become keys, these are sorted, and one thread
-/// block per line cuts the list. The step's other lines are no slower, except for merging: if any line asks for this,
+/// softmax take further passes, in two more launches: scores (under noise, perturbed values) become keys, and one thread
+/// block per line sorts those that may be listed and cuts the list. The step's other lines are no slower, except for merging: if any line asks for this,
 /// whole lists are copied.
 ///
-/// If any line wants more than 64 tokens, all lines take a slower way: three passes over the scores, and a sort of 8
-/// bytes per score (CUB's, so 16 bytes of workspace per score, for at most 16 million scores at once). The answers are
-/// the same, bit for bit.
+/// If any line wants more than 64 tokens, all lines take a slower way: three launches, and keys of 8 bytes per score (16
+/// bytes of workspace per score, for at most 16 million scores at once). The answers are the same, bit for bit.
 ///
 /// A line's answer depends only on that line, to the last bit: not on the number of lines, their address or how they
 /// are split into blocks. A line's blocks run in any order; none waits for another.

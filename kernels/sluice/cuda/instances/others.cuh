@@ -8,22 +8,18 @@
 #include <sluice/cuda/beam/detail/device_beam_kernel.cuh>
 #include <sluice/cuda/cache/detail/indirection_kernel.cuh>
 #include <sluice/cuda/cache/detail/page_kernel.cuh>
-#include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/line/detail/key_sort.cuh>
-#include <sluice/cuda/line/detail/line_order.cuh>
-#include <sluice/cuda/line/detail/line_order_kernel.cuh>
+#include <sluice/cuda/select/detail/line_order.cuh>
+#include <sluice/cuda/select/detail/line_order_kernel.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/detail/merge_kernel.cuh>
 #include <sluice/cuda/projection/detail/projection_kernel.cuh>
-#include <sluice/cuda/select/detail/narrow_kernel.cuh>
 #include <sluice/cuda/select/detail/select_kernel.cuh>
 #include <sluice/cuda/verify/detail/verification_kernel.cuh>
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace sluice::inline v0::cuda {
@@ -40,39 +36,12 @@ template void detail::launch_lists<detail::Float16>(detail::OrderLaunch<detail::
                                                     detail::Start);
 template void detail::launch_lists<detail::BFloat16>(detail::OrderLaunch<detail::BFloat16> const&, cudaStream_t,
                                                      detail::Start);
-template detail::Key* detail::sort_keys<detail::Key>(void*, std::size_t&, detail::Key*, detail::Key*, std::int64_t,
-                                                     std::int64_t, std::int32_t const*, cudaStream_t);
-
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::Float32>>(detail::OrderLaunch<detail::Float32> const&,
-                                                               cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::Float16>>(detail::OrderLaunch<detail::Float16> const&,
-                                                               cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::OrderLaunch<detail::BFloat16>>(detail::OrderLaunch<detail::BFloat16> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::Float32>>(detail::SelectLaunch<detail::Float32> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::Float16>>(detail::SelectLaunch<detail::Float16> const&,
-                                                                cudaStream_t, detail::Start);
-template void
-detail::launch_narrowing<detail::SelectLaunch<detail::BFloat16>>(detail::SelectLaunch<detail::BFloat16> const&,
-                                                                 cudaStream_t, detail::Start);
 template void detail::launch_select_keys<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
                                                           detail::Start);
 template void detail::launch_select_keys<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
                                                           detail::Start);
 template void detail::launch_select_keys<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
                                                            detail::Start);
-template void detail::launch_draws<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_draws<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,
-                                                    detail::Start);
-template void detail::launch_draws<detail::BFloat16>(detail::SelectLaunch<detail::BFloat16> const&, cudaStream_t,
-                                                     detail::Start);
 template void detail::launch_selection<detail::Float32>(detail::SelectLaunch<detail::Float32> const&, cudaStream_t,
                                                         detail::Start);
 template void detail::launch_selection<detail::Float16>(detail::SelectLaunch<detail::Float16> const&, cudaStream_t,

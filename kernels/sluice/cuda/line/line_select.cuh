@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/expansion.hpp>
+#include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -50,34 +51,37 @@ struct LineSelection {
   Candidate* best = nullptr;            ///< the lists, at the places that the queries give
   bool draws = true;                    ///< false: none of them has noise
   bool cuts = true;                     ///< false: none of them has a list by scores
-  /// Every list is one drawn token (or none), so nothing is sorted; `cuts` is false then.
+  /// Every list is one drawn token (or none), so no keys are stored; `cuts` is false then.
   bool single = false;
 };
 
 namespace detail {
 
-/// The arguments of the programs. Keys are made of scores, or of perturbed values.
+/// The arguments of the programs. Keys are made of scores, and of perturbed values; lines that do not want a kind have
+/// none of it.
 template <class Format>
 struct SelectLaunch {
   detail::LineLaunch<Format> line{};  ///< with `totals` and `results`
   LineSelection selection{};
-  bool draws = false;              ///< keys are made of perturbed values
-  int place_bits = 1;              ///< bits that number V places
-  Key* keys = nullptr;             ///< [rows, V]
-  Key* narrowed = nullptr;         ///< [rows, V]: the keys of each row that matter, in any order
-  std::int32_t* sizes = nullptr;   ///< [rows]: the number of keys in a row, then the number that matter; 0 if none are
-                                   ///< wanted
-  Key const* sorted = nullptr;     ///< the keys that matter, each row's in order, best first
-  std::uint32_t* drawn = nullptr;  ///< [rows, words]: a bit for every place drawn by noise
-  std::int32_t words = 0;
-  std::int32_t parts = 0;  ///< of a line, of each of which `keys` has the best: [rows, parts]. 0: `keys` has all
+  int place_bits = 1;        ///< bits that number V places
+  Key* keys = nullptr;       ///< [rows, V]: of scores; null: no line has a list by scores
+  Key* perturbed = nullptr;  ///< [rows, V]: of perturbed values; null: no line has noise
+  Key* spare = nullptr;      ///< [rows, V]: for lists that are too long for a block's shared memory
+  std::int32_t parts = 0;    ///< of a line, of each of which `perturbed` has the best: [rows, parts]. 0: it has all
 
   SLUICE_DEVICE bool valid(std::int32_t row) const {
     auto const sum = line.totals[row].sum;
     return sum == sum;
   }
-  SLUICE_DEVICE std::uint32_t* drawn_of(std::int32_t row) const { return drawn + std::int64_t{row} * words; }
-  SLUICE_DEVICE Key const* sorted_of(std::int32_t row) const { return sorted + std::int64_t{row} * line.size; }
+  SLUICE_DEVICE bool draws(std::int32_t row) const { return perturbed != nullptr && selection.queries[row].draws(); }
+  SLUICE_DEVICE bool cuts(std::int32_t row) const { return keys != nullptr && selection.queries[row].cuts(); }
+  /// A row of one of these arrays; null if there is none.
+  SLUICE_DEVICE Key* row_of(Key* all, std::int32_t row) const {
+    return all != nullptr ? all + std::int64_t{row} * line.size : nullptr;
+  }
+  SLUICE_DEVICE Token token(std::uint32_t place) const {
+    return line.tokens != nullptr ? line.tokens[place] : static_cast<Token>(place);
+  }
 };
 
 /// The number of keys, best first, that reach `least`.

@@ -33,6 +33,12 @@ enum class Barrier {
   tallied,  ///< every warp's part of a sum is in memory
   spent,    ///< the parts have been read
   reached,  ///< it is known where a sum reached its bound
+  loaded,   ///< keys to sort are in memory
+  placed,   ///< it is known where each of them goes
+  ordered,  ///< they are there
+  stored,   ///< they have left this memory
+  parted,   ///< it is known where tiles of a merge begin
+  drawn,    ///< the keys of drawn tokens are in memory
 
   // Of the merge of beams.
   staged,    ///< a tile of candidates is in memory

@@ -60,8 +60,8 @@ class QueryExchange {
     lists_.clear();
     if (queries.empty()) return lists_.answer(queries, groups);
     task.scores.rows = std::ssize(queries);
-    for (auto const& query : queries) task.k = (std::max)(task.k, listed(query, size));
     selection_.build(queries, size);
+    for (auto const& query : queries) task.k = (std::max)(task.k, listed(query, size));
     auto const whole = task.k > most_listed || selection_.any();
     mapped_ = options_.mapped_answers && !whole;
     plan_.build(queries, whole ? std::span<Group const>() : groups, task.k, LargeMerge::lines, LargeMerge::kept);
@@ -175,8 +175,8 @@ class QueryExchange {
   }
 
   /// How many tokens a line can list in one pass.
-  static std::int32_t listed(Query const& query, std::ptrdiff_t size) {
-    if (SelectionPlan::lists(query)) return 0;
+  std::int32_t listed(Query const& query, std::ptrdiff_t size) const {
+    if (selection_.lists(query)) return 0;
     return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(query.best, size));
   }
 
@@ -203,7 +203,7 @@ class QueryExchange {
   void read(std::span<Query const> queries, std::int32_t k, LineResult const* results, float const* probes,
             Candidate const* best, SelectResult const* selected, Candidate const* lists) {
     for (std::size_t i = 0; i < queries.size(); ++i, best += k) {
-      auto const again = selected != nullptr && SelectionPlan::lists(queries[i]);
+      auto const again = selected != nullptr && selection_.lists(queries[i]);
       auto const list =
           again ? selection_.list(i, lists, selected) : std::span(best, static_cast<std::size_t>(results[i].count));
       add_line(lists_, queries[i], results[i], list, probes, queries[i].entropy ? selected[i].entropy : 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lines that need further passes: the first pass, keys of the deciding numbers, a sort of those that may be listed,
-/// and the cut of the sorted list.
+/// Lines that need further passes, in three launches: the first pass, keys of the deciding numbers, and one that sorts
+/// those that may be listed and cuts the list.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -13,14 +13,11 @@
 #include <sluice/cuda/device/detail/partial_sum.cuh>
 #include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/device/error.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
-#include <sluice/cuda/line/detail/line_order_launch.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/line/line_task.cuh>
-#include <sluice/cuda/select/detail/narrow_launch.cuh>
 #include <sluice/cuda/select/detail/select_launch.cuh>
 
 #include <cuda_runtime.h>
@@ -41,25 +38,23 @@ class SelectedLines {
   /// \throws std::invalid_argument  for a selection that is `single` and cuts
   /// \throws Error  of CUDA
   explicit SelectedLines(LineTask<T> const& task, std::ptrdiff_t at_once = 1 << 24)
-      : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)), words_((size_ + 31) / 32) {
+      : size_(std::max<std::ptrdiff_t>(task.scores.columns, 1)) {
     most_ = std::clamp<std::ptrdiff_t>(at_once / size_, 1, std::clamp<std::ptrdiff_t>(task.scores.rows, 1, 65535));
     auto const lines = static_cast<std::size_t>(most_);
     totals_ = parts_.add<PartialSum>(lines);
     top_ = parts_.add<Candidate>(task.k > most_listed ? lines : 0);
-    spare_ = parts_.add<LineResult>(task.k > most_listed ? lines : 0);
+    spare_results_ = parts_.add<LineResult>(task.k > most_listed ? lines : 0);
     if (!task.selection.draws && !task.selection.cuts) return;
     require(!task.selection.single || !task.selection.cuts, "LineSelection::single", true,
             "is for lists by noise only: cuts must be false");
+    auto const all = lines * static_cast<std::size_t>(size_);
     if (task.selection.single) {  // the best of each part of a line
-      keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(parts()));
+      perturbed_ = parts_.add<Key>(lines * static_cast<std::size_t>(parts()));
       return;
     }
-    sort_keys<Key>(nullptr, sort_bytes_, nullptr, nullptr, most_, size_, nullptr, nullptr);
-    sizes_ = parts_.add<std::int32_t>(lines);
-    keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
-    narrowed_ = parts_.add<Key>(lines * static_cast<std::size_t>(size_));
-    drawn_ = parts_.add<std::uint32_t>(task.selection.draws ? drawn_words() : 0);
-    sort_ = parts_.add<Words>(sort_bytes_ / sizeof(Words) + 1);
+    keys_ = parts_.add<Key>(task.selection.cuts ? all : 0);
+    perturbed_ = parts_.add<Key>(task.selection.draws ? all : 0);
+    spare_ = parts_.add<Key>(all);
   }
 
   std::size_t bytes() const { return parts_.size(); }
@@ -84,7 +79,7 @@ class SelectedLines {
                Prepare&& prepare) const {
     each(task, [&](LineTask<T> some) {
       if (task.k > most_listed)  // their lists and results are already there
-        some.best = part<Candidate>(memory, top_), some.results = part<LineResult>(memory, spare_);
+        some.best = part<Candidate>(memory, top_), some.results = part<LineResult>(memory, spare_results_);
       SelectLaunch<FormatOf<T>> launch;
       launch.line = prepare(some);
       launch.line.totals = part<PartialSum>(memory, totals_);
@@ -92,44 +87,21 @@ class SelectedLines {
       start = Start::after;
       launch.selection = some.selection;
       launch.place_bits = (std::max)(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size_ - 1))));
-      launch.words = static_cast<std::int32_t>(words_);
-      launch.keys = part<Key>(memory, keys_), launch.narrowed = part<Key>(memory, narrowed_);
-      launch.sorted = launch.keys;  // if nothing is sorted
-      launch.sizes = part<std::int32_t>(memory, sizes_), launch.drawn = part<std::uint32_t>(memory, drawn_);
-      if (some.selection.single) {
-        launch.draws = true, launch.parts = parts();
-        launch_select_keys(launch, stream, behind);
-        launch_selection(launch, stream, behind);
-        return;
-      }
-      if (some.selection.draws) {
-        check(cudaMemsetAsync(launch.drawn, 0, drawn_words() * sizeof(std::uint32_t), stream), "cudaMemsetAsync");
-        launch.draws = true;
-        sort(launch, memory, stream, Start::after, behind);  // after the zeros
-        launch_draws(launch, stream, Start::after);          // after CUB's sort
-      }
-      launch.draws = false;
-      if (some.selection.cuts) sort(launch, memory, stream, behind, behind);
-      launch_selection(launch, stream, some.selection.cuts ? Start::after : behind);
+      if (some.selection.cuts) launch.keys = part<Key>(memory, keys_);
+      if (some.selection.draws) launch.perturbed = part<Key>(memory, perturbed_);
+      launch.spare = part<Key>(memory, spare_);
+      if (some.selection.single) launch.parts = parts();
+      if (some.selection.cuts || some.selection.draws) launch_select_keys(launch, stream, behind);
+      launch_selection(launch, stream, behind);
     });
   }
 
  private:
   std::int32_t parts() const { return select_parts<FormatOf<T>>(static_cast<std::int32_t>(size_)); }
-  std::size_t drawn_words() const { return static_cast<std::size_t>(most_ * words_); }
 
-  void sort(SelectLaunch<FormatOf<T>>& launch, void* memory, cudaStream_t stream, Start start, Start behind) const {
-    launch_select_keys(launch, stream, start);
-    launch_narrowing(launch, stream, behind);
-    auto bytes = sort_bytes_;
-    launch.sorted = sort_keys<Key>(part<Words>(memory, sort_), bytes, launch.narrowed, launch.keys, launch.line.rows,
-                                   size_, launch.sizes, stream);
-  }
-
-  std::ptrdiff_t size_, words_, most_ = 1;
-  std::size_t sort_bytes_ = 0;
+  std::ptrdiff_t size_, most_ = 1;
   Parts parts_;
-  std::size_t totals_ = 0, top_ = 0, spare_ = 0, sizes_ = 0, keys_ = 0, narrowed_ = 0, drawn_ = 0, sort_ = 0;
+  std::size_t totals_ = 0, top_ = 0, spare_results_ = 0, keys_ = 0, perturbed_ = 0, spare_ = 0;
 };
 
 }  // namespace sluice::inline v0::cuda::detail

@@ -7,6 +7,7 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 
 #include <algorithm>
@@ -25,20 +26,13 @@ class SelectionPlan {
  public:
   static constexpr std::int32_t least = 64, most = 4096;
 
-  /// Whether a query's list needs a further pass over the line.
-  static bool lists(Query const& query) {
-    return query.selects() || (query.noise != 0 && query.best > 0) || penalised(query);
-  }
-  static bool asks(Query const& query) { return query.entropy || lists(query); }
-
   /// \param size  V
   void build(std::span<Query const> queries, std::ptrdiff_t size) {
     lines_.clear();
-    draws_ = cuts_ = any_ = several_ = false, room_ = 0;
+    draws_ = cuts_ = several_ = false, room_ = 0;
+    any_ = std::ranges::any_of(queries, [](Query const& query) { return query.entropy || has_to(query); });
     for (auto const& query : queries) {
       auto& line = lines_.emplace_back();
-      if (!asks(query)) continue;
-      any_ = true;
       line.entropy = query.entropy ? 1 : 0;
       if (!lists(query)) continue;
       line.noise = query.noise;
@@ -54,6 +48,8 @@ class SelectionPlan {
   }
 
   bool any() const { return any_; }
+  /// Whether a query's list needs a further pass over the line. Where others of the step do, long ones take theirs.
+  bool lists(Query const& query) const { return has_to(query) || (any_ && query.best > most_listed); }
   /// Whether any line has noise, and whether any has a list by scores.
   bool draws() const { return draws_; }
   bool cuts() const { return cuts_; }
@@ -84,6 +80,9 @@ class SelectionPlan {
   }
 
  private:
+  static bool has_to(Query const& query) {
+    return query.selects() || (query.noise != 0 && query.best > 0) || penalised(query);
+  }
   /// Whether penalties apply to log-probabilities.
   static bool penalised(Query const& query) {
     return query.stage == Stage::after_softmax &&

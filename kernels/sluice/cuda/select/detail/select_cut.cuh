@@ -23,14 +23,32 @@ struct CutMemory {
   int left, right;
 };
 
-/// The finite scores of a line, best first, with queries about this order. All threads of a block call them together.
+/// The standard deviation of a line's finite scores, from their keys in order of places.
+template <class Block>
+SLUICE_DEVICE double deviation_of(Block& block, SumMemory<Block::threads>& memory, Key const* keys, std::int32_t size) {
+  double count = 0, sum = 0, square = 0;
+  for (auto i = block.thread(); i < size; i += Block::threads)
+    if (keys[i] != no_key) count += 1, sum = double_sum(sum, static_cast<double>(score_of(keys[i])));
+  count = sum_in_block(block, memory, count);
+  if (count < 1) return 0;
+  auto const mean = double_quotient(sum_in_block(block, memory, sum), count);
+  for (auto i = block.thread(); i < size; i += Block::threads) {
+    if (keys[i] == no_key) continue;
+    auto const beside = double_sum(static_cast<double>(score_of(keys[i])), -mean);
+    square = double_sum(square, double_product(beside, beside));
+  }
+  return double_root(double_quotient(sum_in_block(block, memory, square), count));
+}
+
+/// The best finite scores of a line, or all of them, best first, with queries about this order. Where an answer is a
+/// range that ends before the last of them, it is that for all scores. All threads of a block call them together.
 template <class Block>
 class SortedScores {
  public:
   using Memory = CutMemory<Block::threads>;
 
   SLUICE_DEVICE SortedScores(Block& block, Memory& memory, Key const* sorted, std::int32_t size, DoubleNorm norm)
-      : block_(block), memory_(memory), sorted_(sorted), size_(count_reaching(sorted, size, no_key + 1)), norm_(norm) {}
+      : block_(block), memory_(memory), sorted_(sorted), size_(size), norm_(norm) {}
 
   SLUICE_DEVICE std::int32_t size() const { return size_; }
   SLUICE_DEVICE Key key(std::int32_t i) const { return sorted_[i]; }
@@ -39,22 +57,6 @@ class SortedScores {
   /// The number of scores >= bar.
   SLUICE_DEVICE std::int32_t count_from(double bar) const {
     return count_while([&](std::int32_t i) { return static_cast<double>(score(i)) >= bar; });
-  }
-
-  /// The number of scores at most so many standard deviations below the best.
-  SLUICE_DEVICE std::int32_t count_near(double deviations) {
-    if (size_ == 0) return 0;
-    auto const best = static_cast<double>(score(0));
-    double sum = 0, square = 0;
-    for (auto i = block_.thread(); i < size_; i += Block::threads) {
-      auto const below = static_cast<double>(score(i)) - best;
-      sum = double_sum(sum, below), square = double_sum(square, double_product(below, below));
-    }
-    auto const count = static_cast<double>(size_);
-    auto const mean = double_quotient(sum_in_block(block_, memory_.sum, sum), count);
-    auto const variance =
-        double_sum(double_quotient(sum_in_block(block_, memory_.sum, square), count), -double_product(mean, mean));
-    return count_from(double_sum(best, -double_product(deviations, double_root(variance > 0 ? variance : 0.0))));
   }
 
   /// The number of best scores whose total probability reaches the bound.

@@ -8,6 +8,7 @@
 #include <sluice/cuda/device/detail/block.cuh>
 #include <sluice/cuda/device/detail/launch.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
+#include <sluice/cuda/select/detail/narrow.cuh>
 #include <sluice/cuda/select/detail/select_block.cuh>
 #include <sluice/cuda/select/detail/select_keys.cuh>
 #include <sluice/cuda/select/detail/select_launch.cuh>
@@ -36,16 +37,8 @@ __global__ void __launch_bounds__(select_threads, 3)
 }
 
 template <class Format>
-__global__ void __launch_bounds__(select_threads, 3) draw_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
-  DeviceBlock<select_threads> block;
-  await_earlier();
-  write_draws(block, launch, static_cast<std::int32_t>(blockIdx.x));
-}
-
-template <class Format>
-__global__ void __launch_bounds__(select_threads, 2)
-    select_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
-  using Block = DeviceBlock<select_threads>;
+__global__ void __launch_bounds__(list_threads, 1) select_kernel(__grid_constant__ SelectLaunch<Format> const launch) {
+  using Block = DeviceBlock<list_threads>;
   using Program = SelectBlock<Format, Block>;
   __shared__ typename Program::Memory memory;
   Block block;
@@ -63,14 +56,8 @@ void launch_select_keys(SelectLaunch<Format> const& lines, cudaStream_t stream, 
 }
 
 template <class Format>
-void launch_draws(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
-  launch<draw_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
-                              "the kernel of draws", lines);
-}
-
-template <class Format>
 void launch_selection(SelectLaunch<Format> const& lines, cudaStream_t stream, Start start) {
-  launch<select_kernel<Format>>(static_cast<unsigned>(lines.line.rows), select_threads, stream, start,
+  launch<select_kernel<Format>>(static_cast<unsigned>(lines.line.rows), list_threads, stream, start,
                                 "the kernel of lists by probability", lines);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Makes a key of every score of a line, plain or perturbed, and reads the sorted perturbed ones.
+/// Makes a key of every score of a line, plain, perturbed or both.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -17,21 +17,12 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// Whether a row's keys are wanted.
-template <class Format>
-SLUICE_DEVICE bool wants_keys(SelectLaunch<Format> const& launch, std::int32_t row) {
-  auto const& query = launch.selection.queries[row];
-  return (launch.draws ? query.draws() : query.cuts()) && launch.valid(row);
-}
-
-/// Calls use(place, key) for the thread's places of a line. `parts` blocks share a line.
+/// Calls use(place, score) for the thread's places of a line. `parts` blocks share a line.
 template <class Format, class Block, class Use>
-SLUICE_DEVICE void each_select_key(Block& block, SelectLaunch<Format> const& launch, std::int32_t row,
-                                   std::uint32_t part, std::uint32_t parts, Use const& use) {
+SLUICE_DEVICE void each_select_score(Block& block, SelectLaunch<Format> const& launch,
+                                     SelectReader<Format> const& reader, std::uint32_t part, std::uint32_t parts,
+                                     Use const& use) {
   constexpr std::uint32_t wide = Format::wide;
-  SelectReader<Format> const reader(block, launch, row);
-  auto const noise = launch.draws ? launch.selection.queries[row].noise : 0;
-  auto const norm = reader.norm();
   auto const size = static_cast<std::uint32_t>(launch.line.size);
   auto const step = parts * static_cast<std::uint32_t>(Block::threads);
   auto group = part * static_cast<std::uint32_t>(Block::threads) + static_cast<std::uint32_t>(block.thread());
@@ -42,64 +33,52 @@ SLUICE_DEVICE void each_select_key(Block& block, SelectLaunch<Format> const& lau
     for (std::uint32_t c = 0; c < wide; ++c) {
       auto const place = group * wide + c;
       if (place >= size) break;
-      if (noise == 0) {
-        use(place, make_key(x[c], place));
-      } else {
-        // Uses the listed log-probability, so that drawing from the full list gives the same result.
-        auto const token = launch.line.tokens != nullptr ? launch.line.tokens[place] : static_cast<Token>(place);
-        auto const value = double_sum(static_cast<double>(norm.rounded(x[c])), gumbel_number(noise, token));
-        use(place, x[c] > minus_infinity ? make_wide_key(value, place, launch.place_bits) : no_key);
-      }
+      use(place, x[c]);
     }
   }
 }
 
-/// Makes the keys of a line, and counts them.
+/// The key of a perturbed value. It is that of the listed log-probability, so that drawing from the full list gives the
+/// same result.
+template <class Format>
+SLUICE_DEVICE Key perturbed_key(SelectLaunch<Format> const& launch, std::uint64_t noise, DoubleNorm const& norm,
+                                std::uint32_t place, float score) {
+  auto const value = double_sum(static_cast<double>(norm.rounded(score)), gumbel_number(noise, launch.token(place)));
+  return score > minus_infinity ? make_wide_key(value, place, launch.place_bits) : no_key;
+}
+
+/// Makes the keys of a line: of both kinds, from one look at its scores.
 template <class Format, class Block>
 SLUICE_DEVICE void write_select_keys(Block& block, SelectLaunch<Format> const& launch, std::int32_t row,
                                      std::uint32_t part, std::uint32_t parts) {
-  auto const wanted = wants_keys(launch, row);
-  if (part == 0 && block.thread() == 0) launch.sizes[row] = wanted ? launch.line.size : 0;
-  if (!wanted) return;
-  auto* const keys = launch.keys + std::int64_t{row} * launch.line.size;
-  each_select_key(block, launch, row, part, parts, [&](std::uint32_t place, Key key) { keys[place] = key; });
+  auto const cuts = launch.cuts(row), draws = launch.draws(row);
+  if (!(cuts || draws) || !launch.valid(row)) return;
+  SelectReader<Format> const reader(block, launch, row);
+  auto const noise = draws ? launch.selection.queries[row].noise : 0;
+  auto const norm = reader.norm();
+  auto *const keys = launch.row_of(launch.keys, row), *const perturbed = launch.row_of(launch.perturbed, row);
+  each_select_score(block, launch, reader, part, parts, [&](std::uint32_t place, float score) {
+    if (cuts) keys[place] = make_key(score, place);
+    if (draws) perturbed[place] = perturbed_key(launch, noise, norm, place, score);
+  });
 }
 
-/// Makes the best key of a part of a line: SelectLaunch::parts.
+/// Makes the best perturbed key of a part of a line: SelectLaunch::parts.
 template <class Format, class Block>
 SLUICE_DEVICE void write_best_key(Block& block, ThresholdMemory<Block::threads>& memory,
                                   SelectLaunch<Format> const& launch, std::int32_t row, std::uint32_t part) {
-  if (!wants_keys(launch, row)) return;
-  auto best = no_key;
-  each_select_key(block, launch, row, part, static_cast<std::uint32_t>(launch.parts),
-                  [&](std::uint32_t, Key key) { best = key > best ? key : best; });
-  best = best_of_block(block, memory, best);
-  if (block.thread() == 0) launch.keys[std::int64_t{row} * launch.parts + part] = best;
-}
-
-/// The tokens drawn by noise, from the sorted keys: the line's list or, if other tokens are listed too, one bit per
-/// place.
-template <class Format, class Block>
-SLUICE_DEVICE void write_draws(Block& block, SelectLaunch<Format> const& launch, std::int32_t row) {
-  auto const& query = launch.selection.queries[row];
-  if (!query.draws() || !launch.valid(row)) return;
+  if (!launch.draws(row) || !launch.valid(row)) return;
   SelectReader<Format> const reader(block, launch, row);
+  auto const noise = launch.selection.queries[row].noise;
   auto const norm = reader.norm();
-  auto const* const sorted = launch.sorted_of(row);
-  auto limit = count_reaching(sorted, launch.sizes[row], no_key + 1);
-  limit = query.best < limit ? query.best : limit;
-  auto const list = !query.selects();
-  if (list && block.thread() == 0) launch.selection.results[row].count = limit;
-  if (list && limit > query.room) limit = query.room;
-  for (int i = block.thread(); i < limit; i += Block::threads) {
-    auto const place = place_of_wide(sorted[i], launch.place_bits);
-    if (list) {
-      auto const token = launch.line.tokens != nullptr ? launch.line.tokens[place] : static_cast<Token>(place);
-      launch.selection.best[query.first + i] = {token, norm.rounded(reader.score(block, place))};
-    } else {
-      block.set(launch.drawn_of(row) + place / 32, 1u << (place % 32));
-    }
-  }
+  auto best = no_key;
+  each_select_score(block, launch, reader, part, static_cast<std::uint32_t>(launch.parts),
+                    [&](std::uint32_t place, float score) {
+                      auto const key = perturbed_key(launch, noise, norm, place, score);
+                      best = key > best ? key : best;
+                    });
+  best = best_of_block(block, memory, best);
+  if (block.thread() == 0) launch.perturbed[std::int64_t{row} * launch.parts + part] = best;
 }
 
 }  // namespace sluice::inline v0::cuda::detail

@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-inline constexpr int select_threads = 256;  ///< of a block; the order of sums depends on it
+inline constexpr int select_threads = 256;  ///< of a block that makes keys
 
 /// The number of blocks that share a line where keys are made: each thread has four groups of 16 bytes.
 template <class Format>
@@ -24,14 +24,10 @@ std::int32_t select_parts(std::int32_t size) {
 // Each function enqueues work, allocates nothing and does not wait. Defined in select_kernel.cuh, see launch_lines().
 // They throw Error.
 
-/// Makes the keys of all lines that need them, into `keys`; their numbers into `sizes`. With `parts`, only the best of
-/// each part.
+/// Makes the keys of all lines that need them. With `parts`, only the best of each part.
 template <class Format>
 void launch_select_keys(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// Reads the tokens drawn by noise, from `sorted`.
-template <class Format>
-void launch_draws(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
-/// Makes everything else, from `sorted`.
+/// Makes everything else from them, one block per line; overwrites them.
 template <class Format>
 void launch_selection(SelectLaunch<Format> const& launch, cudaStream_t stream, Start start);
 

@@ -8,8 +8,9 @@
 #include <sluice/cuda/device/detail/block.cuh>
 #include <sluice/cuda/device/detail/launch.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/line/detail/line_order.cuh>
-#include <sluice/cuda/line/detail/line_order_launch.cuh>
+#include <sluice/cuda/select/detail/line_order.cuh>
+#include <sluice/cuda/select/detail/line_order_launch.cuh>
+#include <sluice/cuda/select/detail/narrow.cuh>
 
 #include <cuda_runtime.h>
 
@@ -27,10 +28,11 @@ __global__ void __launch_bounds__(order_threads, 4) key_kernel(__grid_constant__
 }
 
 template <class Format>
-__global__ void __launch_bounds__(order_threads, 4) list_kernel(__grid_constant__ OrderLaunch<Format> const launch) {
-  DeviceBlock<order_threads> block;
+__global__ void __launch_bounds__(list_threads, 1) list_kernel(__grid_constant__ OrderLaunch<Format> const launch) {
+  __shared__ NarrowMemory<list_threads> memory;
+  DeviceBlock<list_threads> block;
   await_earlier();
-  write_list(block, launch, static_cast<std::int32_t>(blockIdx.x));
+  write_list(block, memory, launch, static_cast<std::int32_t>(blockIdx.x));
 }
 
 template <class Format>
@@ -43,7 +45,7 @@ void launch_keys(OrderLaunch<Format> const& lines, cudaStream_t stream, Start st
 
 template <class Format>
 void launch_lists(OrderLaunch<Format> const& lines, cudaStream_t stream, Start start) {
-  launch<list_kernel<Format>>(static_cast<unsigned>(lines.line.rows), order_threads, stream, start,
+  launch<list_kernel<Format>>(static_cast<unsigned>(lines.line.rows), list_threads, stream, start,
                               "the kernel of lists", lines);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lists of any length: turns every score of a line into a key, and the sorted keys into the list.
+/// Lists of any length: turns every score of a line into a key, and the best keys into the list.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -11,6 +11,7 @@
 #include <sluice/cuda/device/detail/partial_sum.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/line_query.cuh>
+#include <sluice/cuda/select/detail/narrow.cuh>
 
 #include <cstdint>
 
@@ -21,10 +22,8 @@ namespace sluice::inline v0::cuda::detail {
 template <class Format>
 struct OrderLaunch {
   LineLaunch<Format> line{};
-  Key* keys = nullptr;            ///< [rows, V]
-  Key* narrowed = nullptr;        ///< [rows, V]: the keys of each row that may be listed, in any order
-  std::int32_t* sizes = nullptr;  ///< [rows]: their number
-  Key const* sorted = nullptr;    ///< these keys, each row's in order, best first
+  Key* keys = nullptr;   ///< [rows, V]
+  Key* spare = nullptr;  ///< [rows, V]: for lists that are too long for a block's shared memory
 };
 
 /// Makes the keys of a line as seen by the selection. `parts` blocks share a line.
@@ -47,9 +46,10 @@ SLUICE_DEVICE void write_keys(Block& block, OrderLaunch<Format> const& launch, s
   }
 }
 
-/// Writes the list of a line; its log-probabilities equal those of LineBlock, bit for bit.
+/// Writes the list of a line; its log-probabilities equal those of LineBlock, bit for bit. Overwrites its keys.
 template <class Format, class Block>
-SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, std::int32_t row) {
+SLUICE_DEVICE void write_list(Block& block, NarrowMemory<Block::threads>& memory, OrderLaunch<Format> const& launch,
+                              std::int32_t row) {
   auto const& line = launch.line;
   auto const& query = line.query(row);
   auto const total = line.totals[row];
@@ -57,14 +57,16 @@ SLUICE_DEVICE void write_list(Block& block, OrderLaunch<Format> const& launch, s
   auto const maximum = normalise ? static_cast<double>(total.maximum) : 0.0;
   auto const log_sum = normalise ? static_cast<double>(Block::log(total.sum)) : 0.0;
   auto limit = query.best < line.k ? query.best : line.k;
-  if (limit > launch.sizes[row]) limit = launch.sizes[row];
   if (!(total.sum == total.sum)) limit = 0;
-  auto const* const sorted = launch.sorted + std::int64_t{row} * line.size;
-  if (block.thread() == 0 && (limit <= 0 || sorted[0] == no_key)) line.results[row].count = 0;
+  BestKeys found;
+  if (limit > 0) {
+    auto const first = std::int64_t{row} * line.size;
+    found = NarrowBlock<Block>(block, memory, launch.keys + first, launch.spare + first, line.size).best(limit);
+  }
+  if (limit > found.count) limit = found.count;
+  if (block.thread() == 0) line.results[row].count = limit > 0 ? limit : 0;
   for (int i = block.thread(); i < limit; i += Block::threads) {
-    auto const key = sorted[i];
-    if (key == no_key) continue;
-    if (i + 1 == limit || sorted[i + 1] == no_key) line.results[row].count = i + 1;
+    auto const key = found.sorted[i];
     auto const place = static_cast<Token>(place_of(key));
     auto const token = line.tokens != nullptr ? line.tokens[place] : place;
     line.best[std::int64_t{row} * line.k + i] = {
