@@ -11,8 +11,6 @@
 #include <sluice/cuda/verify/verify.cuh>
 #include <sluice/version.hpp>
 
-#include <sluice_cuda.h>
-
 #include "beams.hpp"
 #include "guard.hpp"
 #include "layout.hpp"
@@ -21,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <sluice_cuda.h>
 #include <span>
 
 namespace {

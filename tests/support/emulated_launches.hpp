@@ -7,7 +7,6 @@
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
-#include <sluice/cuda/select/detail/line_order_launch.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
 #include <sluice/cuda/line/line_query.cuh>
@@ -19,6 +18,7 @@
 #include <sluice/cuda/projection/detail/projection_launch.cuh>
 #include <sluice/cuda/projection/detail/union_block.cuh>
 #include <sluice/cuda/projection/detail/union_words.cuh>
+#include <sluice/cuda/select/detail/line_order_launch.cuh>
 
 #include <support/emulated_device.hpp>
 

@@ -21,7 +21,7 @@ namespace serve {
 
 namespace {
 
-constexpr std::size_t most_tokens = 65536, most_windows = 1024;  // some of their p-values are long sums
+constexpr std::size_t most_tokens = 65536, most_windows = 1024;   // some of their p-values are long sums
 using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;  // begin, end
 
 /// What is to be looked at.

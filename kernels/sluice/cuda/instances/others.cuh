@@ -10,11 +10,11 @@
 #include <sluice/cuda/cache/detail/page_kernel.cuh>
 #include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
-#include <sluice/cuda/select/detail/line_order.cuh>
-#include <sluice/cuda/select/detail/line_order_kernel.cuh>
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/detail/merge_kernel.cuh>
 #include <sluice/cuda/projection/detail/projection_kernel.cuh>
+#include <sluice/cuda/select/detail/line_order.cuh>
+#include <sluice/cuda/select/detail/line_order_kernel.cuh>
 #include <sluice/cuda/select/detail/select_kernel.cuh>
 #include <sluice/cuda/verify/detail/verification_kernel.cuh>
 

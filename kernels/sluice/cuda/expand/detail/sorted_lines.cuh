@@ -14,9 +14,9 @@
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/select/detail/line_order.cuh>
 #include <sluice/cuda/select/detail/line_order_launch.cuh>
-#include <sluice/cuda/line/line_task.cuh>
 
 #include <cuda_runtime.h>
 
