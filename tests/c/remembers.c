@@ -80,6 +80,46 @@ static void on_done(void* user, sluice_result const* result) {
   a->wrong += differs(blocks_guessed, 40, 0, result);
 }
 
+/* A model that repeats itself: guesses from the output so far, or not. */
+static int no_start(void* user, size_t count, void const* const* sources, int32_t const* slots) {
+  (void)user, (void)count, (void)sources, (void)slots;
+  return 0;
+}
+static int turns(void* user, size_t count, sluice_row const* rows, float* scores) {
+  size_t i, k;
+  int32_t next;
+  (void)user;
+  ++calls;
+  for (i = 0; i < count; ++i)
+    for (k = rows[i].count - (size_t)rows[i].lines; k < rows[i].count; ++k)
+      for (next = 0; next < table_size; ++next) *scores++ = next == rows[i].tokens[k] % 3 + 1 ? 1.0f : 0.0f;
+  return 0;
+}
+static void own_text(void) {
+  sluice_model_functions functions = sluice_model_functions_init();
+  sluice_search* const blocks = searching("blockwise");
+  sluice_model* model = NULL;
+  int not_own;
+  functions.vocabulary = table_size, functions.abilities = all_abilities;
+  functions.start = no_start, functions.step = turns;
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  CHECK(sluice_search_set(blocks, "max_length", 24) == SLUICE_OK);
+  for (not_own = 0; not_own < 2; ++not_own) {
+    sluice_suffix_cache* const cache = remembered();
+    sluice_suffix_options options = sluice_suffix_options_init();
+    sluice_model* memory = NULL;
+    sluice_results* results = NULL;
+    sluice_request const request = sluice_request_init();
+    options.not_own = not_own;
+    CHECK(sluice_model_remember(model, cache, &options, &memory) == SLUICE_OK);
+    calls = 0;
+    CHECK(sluice_decode(memory, blocks, &request, 1, 0, &results) == SLUICE_OK);
+    CHECK(not_own == 1 ? calls == 24 : calls < 12);
+    sluice_results_free(results), sluice_model_free(memory), sluice_suffix_cache_free(cache);
+  }
+  sluice_search_free(blocks), sluice_model_free(model);
+}
+
 int remembers(table* t, int* its_passed) {
   static char const path[] = "sluice.test.c.suffixes", other_path[] = "sluice.test.c.suffixes.2";
   uint64_t sources[twice];
@@ -217,6 +257,7 @@ int remembers(table* t, int* its_passed) {
     sluice_suffix_cache_free(cache), sluice_suffix_cache_free(NULL);
     sluice_model_free(memory), sluice_model_free(model);
   }
+  own_text();
   CHECK(remove(path) == 0);
   sluice_search_free(blocks), sluice_search_free(greedy);
   *its_passed += passed;

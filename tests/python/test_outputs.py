@@ -401,6 +401,21 @@ class Suffixes(unittest.TestCase):
                 self.assertEqual(seen(memory.decode(range(12), search)), seen(sluice.decode(self.model(), range(12), search)))
             self.assertEqual(cache.texts, 24 + 36)  # of every search
 
+    def test_its_own_text(self):
+        """What repeats itself: guessed from the output so far, or not."""
+        calls = []
+
+        def turns(lists):
+            calls.append(len(lists))
+            return np.eye(7)[[tokens[-1] % 3 + 1 for tokens in lists]]
+
+        model = sluice.FunctionModel(turns, sluice.Vocabulary(7, bos=1, eos=0), batched=True)
+        for own, least, most in (True, 4, 12), (False, 24, 24):
+            calls.clear()
+            result, = sluice.decode(WithSuffixCache(model, SuffixCache(), own=own), [None], Blockwise(block=8, length=LengthLimits(max=24)))
+            self.assertEqual(result.tokens, [2, 3, 1] * 8)
+            self.assertTrue(least <= len(calls) <= most, len(calls))
+
     def test_what_takes_no_part(self):
         cache, inner = SuffixCache(), self.model()
         memory, search = sluice.Decoder(WithSuffixCache(inner, cache)), Blockwise(block=6, length=LENGTH)
