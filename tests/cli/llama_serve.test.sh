@@ -73,13 +73,14 @@ done
 check 'remembers' client remembers <prompts
 stop
 start --remember earlier
-ask /v1/completions '{"prompt": "abc", "temperature": 0, "max_tokens": 60}' >/dev/null
+ask /v1/completions '{"prompt": "one more", "temperature": 0, "max_tokens": 60, "regex": "[a-z ]{50,}"}' >/dev/null
 stop
 check 'a file is left' [ -s earlier ]
 start --remember earlier
-ask /v1/completions '{"prompt": "abc", "temperature": 0, "max_tokens": 60}' >/dev/null
-rounds=$(curl -s "$(url /metrics)" | sed -n 's/^sluice_rounds_total //p')
-check "what an earlier run said: $rounds rounds" [ "$rounds" -lt 30 ]
+ask /v1/completions '{"prompt": "one more", "temperature": 0, "max_tokens": 60, "regex": "[a-z ]{50,}"}' >/dev/null
+metric() { curl -s "$(url /metrics)" | sed -n "s/^$1 //p"; }
+rounds=$(metric sluice_rounds_total) tokens=$(metric sluice_round_tokens_total)
+check "what an earlier run said: $tokens tokens in $rounds rounds" [ "$tokens" -gt $((2 * rounds)) ]
 stop
 refused 'broken.gguf: ' --remember broken.gguf
 echo 0x1fedcba987654321 >key

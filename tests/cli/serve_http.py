@@ -398,6 +398,8 @@ def remembers():
     stored, hit = rounds_of(BLOCKWISE), rounds_of({**BLOCKWISE, "remember": True})
     check(f"stored, then found: {first} {stored} {hit}", stored[1] == first[1] and stored[2] == 1 and hit[1] < first[1] / 2)
     check("the same text", stored[0] == hit[0] == greedy)
+    plainly = rounds_of({name: BLOCKWISE[name] for name in ("text", "search")})
+    check(f"and without a choice of the block: {plainly}", plainly[1] < first[1] / 2 and plainly[0] == greedy)
     check("still nothing is read", rounds_of(private) == first)
     among = {**BLOCKWISE, "text": [BLOCKWISE["text"]] + ["Danke.", "Guten Morgen!"] * 20}
     check("the same among others", marked_text(among) == greedy)

@@ -60,7 +60,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   translator.weights.kept_bytes = std::size_t{8} << 20;  // the largest batch may have taken 200 MB
   translator.queue = options.service.queue;
   translator.weights.remember = offer.remember.file, translator.weights.remember_tokens = offer.remember.tokens;
-  offer.guesses = !proposer.empty() || offer.remember.on();
+  offer.guesses = !proposer.empty();
   return options;
 }
 

@@ -74,7 +74,7 @@ void check_search(Fields const& fields, TranslationSettings const& settings, Off
     case SearchName::sample: useless(fields, "sampling", of_beam); break;
     case SearchName::blockwise:
       useless(fields, "blockwise search", of_beam), useless(fields, "blockwise search", of_lists);
-      if (!offer.guesses) throw BadField("search", "search: this server has no proposer for blockwise search");
+      if (!offer.blockwise()) throw BadField("search", "search: this server has no proposer for blockwise search");
       break;
     default: break;
   }
@@ -125,9 +125,11 @@ void read_search(Fields& fields, TranslationSettings& settings, Bounds const& bo
                    "top_p", [](double x) { return x > 0 && x <= 1; }, "a number in (0, 1]"));
   set(o.seed, fields.natural("seed"));
 
+  auto const remembers = offer.blockwise() && !offer.guesses;  // guesses only as many tokens as it expects to be right
+  if (remembers) o.block = 8;
   set(o.block, fields.integer("block", 1, 1024));
   if (auto const n = fields.integer("accept_top", 1, 10000)) o.accept_top = static_cast<std::int32_t>(*n);
-  o.adaptive = fields.flag("adaptive").value_or(!fields.has("block") && !o.accept_top);
+  o.adaptive = fields.flag("adaptive").value_or(!fields.has("block") && !o.accept_top && !remembers);
   set(o.minimum, fields.integer("minimum", 1, o.block));
   if (o.minimum > 1 && !o.accept_top) throw BadField("minimum", "minimum keeps wrong guesses, which needs accept_top");
 

@@ -105,7 +105,7 @@ ContinuationSettings continuation_settings(Completion const& completion, Fields&
       watermarking.refuse("temperature", "temperature: 0 draws nothing that the key could decide");
     if (settings.samples()) watermarking.check_samples(completion.best_of ? "best_of" : "n", settings.outputs);
   }
-  settings.remember = offer.remembers(fields), settings.guesses = offer.guesses;
+  settings.remember = offer.remembers(fields), settings.guesses = offer.blockwise();
   return settings;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <serve_llama/continuation_job.hpp>
 #include <serve_llama/continuer.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,8 +47,12 @@ class Guessing {
     if (auto const can = model.abilities(); !can.roll_back || !can.blocks)
       throw text::InputError("--remember: this model cannot take back tokens, so that it verifies no guesses");
     cache_.emplace(options.tokens);
-    if (!file_.empty() && std::filesystem::exists(file_)) cache_->load(file_);
-    else save();  // says now if it cannot be written
+    try {
+      if (!file_.empty() && std::filesystem::exists(file_)) cache_->load(file_);
+      else save();  // says now if it cannot be written
+    } catch (std::runtime_error const& error) {
+      throw text::InputError(error.what());
+    }
     guessing_.emplace(model, *cache_), wrapped_.emplace(&*guessing_), model_ = &*wrapped_;
   }
   generate::Model& model() { return *model_; }
@@ -111,9 +116,9 @@ class Continuer final : public Backend {
     return pieces;
   }
   std::optional<Remembered> remembered() const override {
-    auto const* const kept = guessing_.cache();
-    if (kept == nullptr) return std::nullopt;
-    return Remembered{kept->texts(), kept->tokens(), kept->bytes()};
+    auto const* const cache = guessing_.cache();
+    if (cache == nullptr) return std::nullopt;
+    return Remembered{cache->texts(), cache->tokens(), cache->bytes()};
   }
   void save() override { guessing_.save(); }
   sluice::Statistics statistics() const override { return server_.statistics(); }

@@ -57,7 +57,6 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   ServiceFlags flags(app, options.service, "--client-share");
   if (!app.read(argc, argv)) return std::nullopt;
   flags.finish(), offers.finish();
-  offer.guesses = offer.remember.on();
   for (auto const* const option : {weight, bonus})
     if (engine.language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");

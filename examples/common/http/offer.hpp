@@ -22,10 +22,12 @@ struct RememberOptions {
 };
 
 struct Offer {
-  bool guesses = false;  ///< the model proposes tokens: blockwise decoding
+  bool guesses = false;  ///< the model proposes tokens by itself
   RememberOptions remember{};
   Watermarking watermarking{};
 
+  /// Whether there are guesses for blockwise decoding.
+  bool blockwise() const { return guesses || remember.on(); }
   /// Whether a request takes part in what is remembered, by its field `remember`.
   /// \throws BadField  for a wish that cannot be met
   bool remembers(Fields& fields) const {

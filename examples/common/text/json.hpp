@@ -25,6 +25,34 @@ inline std::string shortened(std::string text) {
 }
 inline std::string shown(nlohmann::json const& value) { return shortened(value.dump()); }
 
+/// Finds a key of the outermost object that comes twice. (A callback of nlohmann's parser would find it, too, in a time by the square
+/// of the objects in one list.)
+template <class Json>
+class RepeatedKey final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(typename Json::number_integer_t) override { return true; }
+  bool number_unsigned(typename Json::number_unsigned_t) override { return true; }
+  bool number_float(typename Json::number_float_t, typename Json::string_t const&) override { return true; }
+  bool string(typename Json::string_t&) override { return true; }
+  bool binary(typename Json::binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++level_, true; }
+  bool end_object() override { return --level_, true; }
+  bool start_array(std::size_t) override { return ++level_, true; }
+  bool end_array() override { return --level_, true; }
+  bool key(typename Json::string_t& name) override {
+    if (level_ == 1 && !keys_.insert(name).second)
+      throw InputError("key " + shown(nlohmann::json(name)) + " comes twice");
+    return true;
+  }
+  bool parse_error(std::size_t, std::string const&, nlohmann::detail::exception const&) override { return false; }
+
+ private:
+  int level_ = 0;
+  std::set<std::string> keys_;
+};
+
 /// Parses JSON; refuses repeated keys, numbers too large and deep nesting.
 /// \param deepest  maximum number of levels
 /// \throws InputError  saying what is wrong with it
@@ -38,14 +66,11 @@ Json parse_json(std::string_view source, int deepest) {
     if (c == '"' && !escaped) quoted = !quoted;
     escaped = c == '\\' && !escaped;
   }
-  std::set<std::string> keys;
-  auto const watch = [&](int level, typename Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::key && level == 1 && !keys.insert(value.template get<std::string>()).second)
-      throw InputError("key " + shown(value) + " comes twice");
-    return true;
-  };
   try {
-    return Json::parse(source, watch);
+    auto json = Json::parse(source);
+    RepeatedKey<Json> repeated;
+    Json::sax_parse(source, &repeated);
+    return json;
   } catch (typename Json::parse_error const& error) {
     throw InputError("not JSON, from byte " + std::to_string(error.byte) + " on");
   } catch (typename Json::out_of_range const&) {
