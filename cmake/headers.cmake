@@ -348,6 +348,7 @@ set(SLUICE_HEADERS
   include/sluice/simultaneous/latency.hpp
   include/sluice/sluice.hpp
   include/sluice/suffix/detail/frequent_paths.hpp
+  include/sluice/suffix/detail/large_vector.hpp
   include/sluice/suffix/detail/suffix_file.hpp
   include/sluice/suffix/detail/suffix_guesses.hpp
   include/sluice/suffix/detail/suffix_merge.hpp

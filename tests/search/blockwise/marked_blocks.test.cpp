@@ -120,6 +120,35 @@ TEST_CASE("averaged over keys, marks under rejection leave the model's distribut
   }
 }
 
+TEST_CASE("the same over a thousand tokens", "[watermark]") {
+  Table const table{.size = 1203, .scale = 3, .order = 0, .has_eos = false};
+  TableModel<everything> model(table), draft(table);  // whose 16 best tokens are guessed from
+  constexpr float temperature = 0.1f;
+  std::vector<double> p(1203);
+  table.logits(1, {}, p);
+  double sum = 0;
+  for (auto& x : p) x = std::exp(x / static_cast<double>(temperature)), sum += x;
+  for (auto& x : p) x /= sum;
+  std::vector<std::int64_t> counts(p.size());
+  std::size_t tokens = 0, rounds = 0;
+  for (std::size_t k = 0; k < 4000; ++k) {
+    acceptance::Rejection const rule{
+        .temperature = temperature,
+        .watermark = {.scheme = Scheme::gumbel, .key = WatermarkKey(derive(17, k)), .width = 1, .second = 0.5f}};
+    WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, acceptance::Rejection> drafted(
+        model, draft, {}, rule);
+    std::vector<TableRequest<Blockwise<acceptance::Rejection>>> const requests{{.source = 1, .seed = derive(k, 2)}};
+    Blockwise<acceptance::Rejection> const search{.block = 3, .accept = rule, .length = {.max = 4}};
+    for (auto const& result : decode(drafted, requests, search)) {
+      auto const& h = result.hypotheses.at(0);
+      for (auto const token : h.tokens) ++counts.at(static_cast<std::size_t>(token));
+      tokens += h.tokens.size(), rounds += h.blocks.size();
+    }
+  }
+  check_distribution(counts, p, 100);
+  CHECK(rounds * 10 < tokens * 9);  // some guesses were accepted
+}
+
 TEST_CASE("marks survive rejection, and a draft without the key leaves those of what remains", "[watermark]") {
   Table const table{.size = 60, .scale = 4, .has_eos = false};
   Table const other{.size = 60, .scale = 4, .order = 1, .has_eos = false};

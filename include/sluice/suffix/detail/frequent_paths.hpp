@@ -9,7 +9,6 @@
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +49,10 @@ class FrequentPaths {
     waiting_.clear();
     budget_.reset(bounds.nodes, bounds.leaves, bounds.cost);
     auto const all = static_cast<double>(continuations.size());
+    trust_.clear();
+    auto trust = bounds.sure;
+    for (std::int32_t depth = 0; depth < bounds.depth || depth == 0; ++depth, trust *= bounds.sure)
+      trust_.push_back(trust);
     expand(continuations, {.first = 0, .last = order_.size(), .depth = 0, .parent = -1});
     auto first_path = std::int32_t{-1};  // the last guess of it
     while (!waiting_.empty()) {
@@ -60,7 +63,7 @@ class FrequentPaths {
       waiting_.erase(best);
       auto const chance = static_cast<double>(now.last - now.first) / all;
       if (chance < bounds.least) break;
-      auto const right = chance * std::pow(bounds.sure, now.depth + 1);
+      auto const right = chance * trust_[static_cast<std::size_t>(now.depth)];
       if (budget_.over(right) || !budget_.admit(now.parent, right)) continue;
       auto const number = static_cast<std::int32_t>(made.tokens.size());
       made.tokens.push_back(continuations[order_[now.first]][static_cast<std::size_t>(now.depth)]);
@@ -106,6 +109,7 @@ class FrequentPaths {
   TreeBudget budget_;
   std::vector<std::size_t> order_;
   std::vector<Node> waiting_;
+  std::vector<double> trust_;  // [depth]: how far a guess there is trusted
 };
 
 }  // namespace sluice::inline v0::detail

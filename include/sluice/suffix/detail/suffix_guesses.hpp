@@ -41,8 +41,8 @@ class SuffixGuesses {
     matches_.clear();
     for (auto const& segment : places.segments) matches_.emplace_back(*segment, context, places.depth);
     for (auto const& match : matches_) match.fetch();
-    for (auto& match : matches_) match.find(context, places.depth);
     auto const near_places = static_cast<std::size_t>(options.samples);
+    for (auto& match : matches_) match.find(context, places.depth), match.fetch_near(near_places);
     SuffixSegment const* witness = nullptr;
     std::uint32_t place = 0;
     for (std::int32_t tried = 0; tried < options.matches; ++tried) {
@@ -113,7 +113,9 @@ class SuffixGuesses {
     for (std::size_t i = 0; i < taken; ++i) {
       auto const at = (2 * i + 1) * count / (2 * taken);
       while (at - before >= match->size()) before += match->size(), ++match;
-      sampled_.emplace_back(&match->segment(), match->place(at - before));
+      auto const& segment = match->segment();
+      sampled_.emplace_back(&segment, match->place(at - before));
+      segment.fetch_end(sampled_.back().second, most);
     }
     for (auto const& [segment, place] : sampled_) {
       auto const& tokens = segment->tokens;  // ends with -1

@@ -52,6 +52,14 @@ class SuffixMatch {
     look(context, depth);
   }
 
+  /// Asks for the memory that widen() reads with this `most`, and that fetch() has not asked for. To be called after find().
+  template <class = void>
+  void fetch_near(std::size_t most) const {
+    auto const begin = point_ > most ? point_ - most : 0, end = (std::min)(point_ + most, segment_->order.size());
+    segment_->fetch_tokens({begin, (std::max)(begin, (std::min)(block_.first, end))});
+    segment_->fetch_tokens({(std::min)((std::max)(block_.last, begin), end), end});
+  }
+
   SuffixSegment const& segment() const { return *segment_; }
   std::size_t size() const { return last_ - first_; }
   std::uint32_t place(std::size_t i) const { return segment_->order[first_ + i]; }

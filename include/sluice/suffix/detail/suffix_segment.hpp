@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
+#include <sluice/suffix/detail/large_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -34,8 +35,9 @@ struct SuffixSegment {
   std::unique_ptr<std::atomic<std::uint32_t>[]> used {};
 
   std::shared_ptr<void const> keeper{};  ///< of mapped bytes
-  std::vector<Token> own_tokens{};       // what the spans show if nothing is mapped
-  std::vector<std::uint32_t> own_order{}, own_texts{};
+  LargeVector<Token> own_tokens{};       // what the spans show if nothing is mapped
+  LargeVector<std::uint32_t> own_order{};
+  std::vector<std::uint32_t> own_texts{};
 
   static void fetch([[maybe_unused]] void const* address) {
 #if defined(__GNUC__) || defined(__clang__)
@@ -115,8 +117,9 @@ struct SuffixSegment {
       return first;
     };
     auto const top = first_after(tops, every * every, 0, tops.size());
-    auto const key =
-        first_after(keys, every, top == 0 ? 0 : (top - 1) * every + 1, (std::min)(top * every, keys.size()));
+    auto const first_key = top == 0 ? 0 : (top - 1) * every + 1, last_key = (std::min)(top * every, keys.size());
+    for (auto i = first_key; i < last_key; i += 64 / sizeof(Key)) fetch(keys.data() + i);
+    auto const key = first_after(keys, every, first_key, last_key);
     Block const found{key == 0 ? 0 : (key - 1) * every + 1, (std::min)(key * every, order.size())};
     for (auto i = found.first; i < found.last; i += 16) fetch(order.data() + i);
     return found;
@@ -125,6 +128,11 @@ struct SuffixSegment {
   template <class = void>
   void fetch_tokens(Block which) const {
     for (auto i = which.first; i < which.last; ++i) fetch(tokens.data() + order[i]);
+  }
+  /// The same for the end of the `most` tokens from a place on.
+  template <class = void>
+  void fetch_end(std::uint32_t place, std::size_t most) const {
+    fetch(tokens.data() + (std::min)(place + most, tokens.size()) - 1);
   }
   /// The number of places that are sorted before a context, which lies in its block.
   template <class = void>
