@@ -273,6 +273,8 @@ class Watermarks(unittest.TestCase):
                 self.assertGreater(detect_watermark(marked, other).p_value, 1e-3)
                 self.assertGreater(detect_watermark(plain, mark).p_value, 1e-3)
         self.assertEqual(self.text(Sample(watermark=Watermark())), self.text(Sample()))  # no scheme: no mark
+        green = Watermark(scheme="red_green", key=WatermarkKey(1), delta=9)
+        self.assertEqual(self.text(Sample(top_k=1, watermark=green)), self.text(Greedy()))  # after its samplers, and not by a rule as well
         blocks = self.text(Blockwise(block=4, watermark=mark))
         self.assertEqual(blocks, self.text(Greedy(watermark=mark)))
 
