@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// suffix_study FACTOR [SENTENCES.de [COUNT]]: how many rounds (calls for one sentence) suffix decoding saves, beside no guesses and beside
-// prompt lookup. A Markdown table: tokens settled in a round (the mean block; 1 greedily), and in brackets
-// the tokens fed for each token of an output. Every output is compared with greedy decoding. FACTOR: SuffixDecoding::factor.
+// suffix_study FACTOR [SENTENCES.de [COUNT [BATCH [PRECISION]]]]: how many rounds (calls for one sentence) suffix decoding saves, beside no
+// guesses and beside prompt lookup. A Markdown table: tokens settled in a round (the mean block; 1 greedily), and in brackets
+// the tokens fed for each token of an output. Every output is compared with greedy decoding. FACTOR: SuffixDecoding::factor. BATCH: how
+// many sentences are translated at a time (32). PRECISION: of the model's matrices (float32, bfloat16, int8).
 //
 //   forms          JSON of one schema, filled with other values each time; the values are the source
 //   edits          pieces of this library's headers, in each of which one name is changed; the piece is the source
 //   edits again    the same pieces, another name each, after the others
-//   translations   of SENTENCES by the shipped model; once more with one word of each exchanged (near repeats); once more as they were
+//   translations   of SENTENCES by the shipped model; once more with one word of each exchanged (near repeats); once more as they were.
+//                  A second table has calls of the model and CPU time of the thread, as multiples of those without guesses
 //
 // Forms and edits come from models that write what they are told to, so that calls can be counted without a large model.
 
@@ -27,6 +29,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cpu_clock.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -34,6 +37,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <shipped_model.hpp>
@@ -122,7 +126,13 @@ class Writer {
 /// Calls and outputs, one sentence at a time.
 struct Count {
   std::uint64_t calls = 0, tokens = 0, fed = 0, rounds = 0;
+  double seconds = 0;  // of the thread's CPU
   std::vector<Tokens> outputs{};
+
+  void add(Count const& more) {
+    calls += more.calls, tokens += more.tokens, fed += more.fed, rounds += more.rounds, seconds += more.seconds;
+    outputs.insert(outputs.end(), more.outputs.begin(), more.outputs.end());
+  }
 };
 template <class M, class S, class E>
 Count count(M& model, std::vector<typename M::Source> const& sources, S const& search, E const& expander,
@@ -130,8 +140,10 @@ Count count(M& model, std::vector<typename M::Source> const& sources, S const& s
   Count counted;
   sluice::Decoder decoder(model, search, sluice::Batched{.size = batch}, E(expander));
   for (auto const& source : sources) decoder.submit({.source = source});
-  while (decoder.step()) {
-  }
+  counted.seconds = sluice::bench::seconds([&] {
+    while (decoder.step()) {
+    }
+  });
   counted.outputs.resize(sources.size());
   for (sluice::Result result; decoder.poll(result); result = {}) {
     if (!result.ok()) throw std::runtime_error(result.message);
@@ -152,6 +164,16 @@ void print(char const* name, Count const& greedy, std::vector<Count> const& foun
   }
   std::printf(" %.2f |\n", static_cast<double>(found.at(0).rounds) / static_cast<double>(found.at(1).rounds));
   std::fflush(stdout);
+}
+
+/// How many times as many calls greedy decoding needs, and in brackets how many times as much time.
+void print_times(char const* name, Count const& greedy, std::vector<Count> const& found) {
+  std::printf("| %s | %llu (%.1f s) |", name, static_cast<unsigned long long>(greedy.calls), greedy.seconds);
+  for (auto const& one : found)
+    std::printf(" %.2f (%.2f) |", static_cast<double>(greedy.calls) / static_cast<double>(one.calls),
+                greedy.seconds / one.seconds);
+  std::printf(" %.2f (%.2f) |\n", static_cast<double>(found.at(0).calls) / static_cast<double>(found.at(1).calls),
+              found.at(0).seconds / found.at(1).seconds);
 }
 
 /// One text after another: greedily, with lookup, with a cache, with trees of the cache, with the cache and lookup inside it.
@@ -236,11 +258,12 @@ std::vector<Task> edits(Pieces& pieces, std::uint64_t round) {
   return tasks;
 }
 
-void translations(std::string const& file, std::size_t most, sluice::SuffixDecoding const& options) {
+void translations(std::string const& file, std::size_t most, sluice::SuffixDecoding const& options, std::size_t batch,
+                  sluice::Precision precision) {
   namespace example = sluice::example;
   std::string const folder = SLUICE_SOURCE_DIR "/examples/apps/translate/model/";
-  auto const weights = example::Weights::load(folder + "model.safetensors");
-  sluice::DenseProjection const output(weights->projection(), weights->bias);
+  auto const weights = example::Weights::load(folder + "model.safetensors", precision);
+  sluice::DenseProjection const output(weights->projection(), weights->bias, precision);
   translate::Tokenizer const tokenizer(folder + "spm.model");
   std::vector<std::vector<std::string>> words;
   std::ifstream stream(file);
@@ -279,13 +302,42 @@ void translations(std::string const& file, std::size_t most, sluice::SuffixDecod
   sluice::WithHeads headed(three, heads, guess_output);
   sluice::WithHeads inner(four, same, guess_output);
   sluice::WithSuffixCache both(inner, both_cache, options);
-  for (auto const& [name, changed] :
-       {std::pair("translations", false), {"one word exchanged", true}, {"again", false}}) {
+  std::vector<std::function<Count(std::vector<Tokens> const&)>> const methods{
+      [&](auto const& sources) { return count(plain, sources, sluice::Greedy{.length = length}, output, batch); },
+      [&](auto const& sources) { return count(looking, sources, chain, output, batch); },
+      [&](auto const& sources) { return count(remembering, sources, chain, output, batch); },
+      [&](auto const& sources) { return count(headed, sources, chain, output, batch); },
+      [&](auto const& sources) { return count(both, sources, chain, output, batch); }};
+  struct Row {
+    char const* name;
+    bool changed;
+    std::vector<Count> counts{};
+  };
+  std::vector<Row> rows{{"translations", false}, {"one word exchanged", true}, {"again", false}};
+  for (auto& [name, changed, counts] : rows) {
+    counts.resize(methods.size());
     auto const sources = encoded(changed);
-    print(name, count(plain, sources, sluice::Greedy{.length = length}, output, 32),
-          {count(looking, sources, chain, output, 32), count(remembering, sources, chain, output, 32),
-           count(headed, sources, chain, output, 32), count(both, sources, chain, output, 32)});
+    // Some sentences by each method in turn, so that what else the machine does weighs on all of them.
+    constexpr std::size_t some = 128;
+    for (std::size_t i = 0; i < sources.size(); i += some) {
+      std::vector<Tokens> const part(sources.begin() + static_cast<std::ptrdiff_t>(i),
+                                     sources.begin() +
+                                         static_cast<std::ptrdiff_t>((std::min)(i + some, sources.size())));
+      for (std::size_t k = 0; k < methods.size(); ++k) counts[k].add(methods[k](part));
+    }
+    print(name, counts[0], {counts.begin() + 1, counts.end()});
   }
+  std::printf(
+      "\n| | calls (CPU time) without guesses | lookup | suffix cache | heads | heads and suffix cache | suffix "
+      "cache to lookup |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (auto const& row : rows) print_times(row.name, row.counts[0], {row.counts.begin() + 1, row.counts.end()});
+}
+
+sluice::Precision precision_of(std::string const& text) {
+  if (text == "float32") return sluice::Precision::float32;
+  if (text == "bfloat16") return sluice::Precision::bfloat16;
+  if (text == "int8") return sluice::Precision::int8;
+  throw std::invalid_argument("PRECISION: " + text + ": must be float32, bfloat16 or int8");
 }
 
 }  // namespace
@@ -314,7 +366,12 @@ int main(int arguments, char** values) try {
   std::printf("\n| | outputs | tokens | lookup | suffix cache | heads | heads and suffix cache | suffix cache to "
               "lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  translations(values[2], arguments > 3 ? static_cast<std::size_t>(std::atoi(values[3])) : 2000, options);
+  auto const number = [&](int which, std::size_t otherwise) {
+    return arguments > which ? static_cast<std::size_t>(std::stoul(values[which])) : otherwise;
+  };
+  auto const batch = number(4, 32);
+  if (batch == 0) throw std::invalid_argument("BATCH: 0: must be at least 1");
+  translations(values[2], number(3, 2000), options, batch, precision_of(arguments > 5 ? values[5] : "float32"));
 } catch (std::exception const& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 1;

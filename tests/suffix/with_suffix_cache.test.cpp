@@ -351,6 +351,19 @@ TEST_CASE("a guess is as long as its beginnings were frequent", "[with_suffix_ca
   CHECK(cache.count(Text{5, 6}) == 5);
 }
 
+TEST_CASE("what follows is trusted less, the further it is", "[with_suffix_cache]") {
+  std::array<Token, 4> const one{5, 6, 7, 8}, other{5, 6, 9, 9};
+  std::array<std::span<Token const>, 2> const both{one, other};
+  detail::FrequentPaths paths;
+  detail::PathGuesses made;
+  paths.find(std::span(both).first(1), {.depth = 3, .nodes = 9, .sure = 0.5}, made);
+  CHECK(made.tokens == Text{5, 6, 7});
+  CHECK(made.expected == 0.5 + 0.25 + 0.125);
+  paths.find(both, {.depth = 3, .nodes = 9, .leaves = 2, .sure = 0.5}, made);
+  CHECK(made.tokens == Text{5, 6, 7, 9});
+  CHECK(made.expected == 0.5 + 0.25 + 0.5 * 0.125 + 0.5 * 0.125);
+}
+
 TEST_CASE("a shorter match is taken if it expects more", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);

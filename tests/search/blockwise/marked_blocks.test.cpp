@@ -122,8 +122,10 @@ TEST_CASE("averaged over keys, marks under rejection leave the model's distribut
 
 TEST_CASE("the same over a thousand tokens", "[watermark]") {
   Table const table{.size = 1203, .scale = 3, .order = 0, .has_eos = false};
-  TableModel<everything> model(table), draft(table);  // whose 16 best tokens are guessed from
-  constexpr float temperature = 0.1f;
+  // The same order of tokens, but surer: of its 16 best tokens, some are guessed too often and others too rarely.
+  Table const other{.size = 1203, .scale = 12, .order = 0, .has_eos = false};
+  TableModel<everything> model(table), draft(other);
+  constexpr float temperature = 0.05f;
   std::vector<double> p(1203);
   table.logits(1, {}, p);
   double sum = 0;
@@ -145,7 +147,7 @@ TEST_CASE("the same over a thousand tokens", "[watermark]") {
       tokens += h.tokens.size(), rounds += h.blocks.size();
     }
   }
-  check_distribution(counts, p, 100);
+  check_distribution(counts, p, 60);
   CHECK(rounds * 10 < tokens * 9);  // some guesses were accepted
 }
 
