@@ -53,18 +53,18 @@ struct LineShape {
     auto const blocks = rows * splits;
     auto const each = static_cast<double>(line_chunks) / static_cast<double>(splits);  // chunks of a block
     auto const one = static_cast<double>((blocks + residents.processors - 1) / residents.processors);  // its blocks
-    auto const last = std::min(one, residents.blocks);
-    auto const alone = std::max(each, each * needed_bytes / residents.under_way);  // a block's time to read
+    auto const last = (std::min)(one, residents.blocks);
+    auto const alone = (std::max)(each, each * needed_bytes / residents.under_way);  // a block's time to read
     auto const merge = splits > 1 ? merging : 0.0;
     auto const selecting = selection + merge / static_cast<double>(splits);
-    auto const beside = (residents.ahead ? std::max(0.0, selecting - alone) : selecting) + alone - each;
+    auto const beside = (residents.ahead ? (std::max)(0.0, selecting - alone) : selecting) + alone - each;
     auto readers = 0.0, apart = 0.0;  // on average; time between two blocks
-    for (auto running = 1.0; running <= std::max(1.0, last); ++running) {
+    for (auto running = 1.0; running <= (std::max)(1.0, last); ++running) {
       auto const reading = each * (1 + readers);
       apart = (reading + beside) / running;
       readers = reading / apart;
     }
-    return (one - last) * apart + std::max(last * each, alone) + selection + merge;
+    return (one - last) * apart + (std::max)(last * each, alone) + selection + merge;
   }
 
   /// The fastest shape by that estimate: few lines are split as far as possible, many lines as little as possible; of
@@ -77,7 +77,7 @@ struct LineShape {
     for (std::int32_t chunks = 1; chunks <= most_chunks && chunks <= most && chunks <= line_chunks; ++chunks) {
       auto const time = LineShape::time(line_chunks, rows, residents, chunks);
       if (chunks > 1 && time > least * (1 + equal)) continue;
-      least = chunks > 1 ? std::min(least, time) : time;
+      least = chunks > 1 ? (std::min)(least, time) : time;
       best = {chunks, static_cast<std::int32_t>((line_chunks + chunks - 1) / chunks)};
     }
     return best;
