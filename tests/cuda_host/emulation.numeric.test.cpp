@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's program of LogSoftmaxTopK, run on an emulated device.
+#include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/expand/detail/token_masks.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
+#include <sluice/cuda/line/detail/selection.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 
 #include <support/catch.hpp>
@@ -10,10 +12,13 @@
 #include <support/line_cases.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <random>
 #include <vector>
 
 using namespace sluice;
@@ -64,8 +69,8 @@ class Launcher {
     std::mt19937_64 random(seed);
     auto const size = static_cast<std::int64_t>(lines.size);
     auto const chunks = cuda::LineShape::chunks<Format>(size, threads);
-    auto const shape =
-        cuda::LineShape::of(chunks, static_cast<std::int64_t>(lines.rows), places).over(chunks, lines.k, threads);
+    auto const shape = cuda::LineShape::of(chunks, static_cast<std::int64_t>(lines.rows), {.processors = places})
+                           .over(chunks, lines.k, threads);
     REQUIRE(cuda::LineShape::fits(shape.splits, lines.k, threads));
 
     // A copy that ends where the last line does, at an address that is a multiple of 16.
@@ -217,6 +222,32 @@ TEMPLATE_TEST_CASE("the device's log_softmax_top_k answers as double precision d
   check_cases<TestType, 96>(1000, 30, 5000);
   check_cases<TestType, 256>(2000, 10, 20000);
   check_cases<TestType, 64>(3000, 5, 20000);  // the lists of all blocks are too many, unless these are larger
+}
+
+TEST_CASE("the threshold of few is the k-th best of the threads' keys, as that of many", "[cuda]") {
+  using Device = EmulatedDevice<128>;
+  using Memory = cuda::detail::ThresholdMemory<128>;
+  using cuda::detail::Key, cuda::detail::no_key;
+  Device device;
+  std::mt19937_64 random(8);
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::array<Key, 128> keys;
+    auto const some = 1 + seed % 40, values = std::uint64_t{1} << (seed % 3 * 10);  // equal scores, in other places
+    for (std::uint64_t i = 0; i < keys.size(); ++i)
+      keys[i] = random() % 40 < some ? (1 + random() % values) << 32 | (~i & 0xffffffff) : no_key;
+    auto sorted = keys;
+    std::ranges::sort(sorted, std::ranges::greater());
+    for (int k = 1; k <= cuda::detail::few_listed + 3; ++k) {
+      std::array<Key, 128> found{};
+      device.run<Memory>(1, 1, seed, {}, [&](auto& block, Memory& memory, int) {
+        auto const thread = static_cast<std::size_t>(block.thread());
+        found[thread] = cuda::detail::threshold(block, memory, keys[thread], k);
+      });
+      auto const expected = sorted[static_cast<std::size_t>(k - 1)];
+      INFO("seed " << seed << ", k = " << k);
+      REQUIRE(std::ranges::count(found, expected != no_key ? expected : no_key + 1) == 128);
+    }
+  }
 }
 
 TEST_CASE("lines that nothing is asked of are not read by the device's log_softmax_top_k", "[cuda]") {

@@ -35,6 +35,10 @@ struct DeviceBlock {
   __device__ __forceinline__ Value exchange(Value value, int distance) {
     return __shfl_xor_sync(0xffffffffu, value, distance);
   }
+  /// The largest of the lanes' values (redux.sync).
+  __device__ __forceinline__ std::uint32_t largest(std::uint32_t value) {
+    return __reduce_max_sync(0xffffffffu, value);
+  }
   /// One bit per lane.
   __device__ __forceinline__ std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
 

@@ -10,6 +10,7 @@
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_ring_kernel.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 
@@ -19,18 +20,20 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// Blocks per multiprocessor, which limits registers. Masks need some; before sm_90, lists need a few.
+/// Blocks per multiprocessor, which limits registers.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-template <bool many, bool masked>
-inline constexpr int line_residents = many || masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+template <class Format, bool many, bool masked>
+inline constexpr int line_residents =
+    DirectLoads::four_blocks<Format, many, masked> && !many ? line_blocks_at_once : line_blocks_at_once - 1;
 #else
-template <bool many, bool masked>
-inline constexpr int line_residents = masked ? line_blocks_at_once - 1 : line_blocks_at_once;
+template <class Format, bool many, bool masked>
+inline constexpr int line_residents =
+    DirectLoads::four_blocks<Format, many, masked> ? line_blocks_at_once : line_blocks_at_once - 1;
 #endif
 
 /// One block per part of every line, the parts of a line adjacent.
 template <class Format, bool many, bool masked>
-__global__ void __launch_bounds__(line_threads, line_residents<many, masked>)
+__global__ void __launch_bounds__(line_threads, line_residents<Format, many, masked>)
     line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
   using Block = DeviceBlock<line_threads>;
   using Memory = LineMemory<line_threads>;

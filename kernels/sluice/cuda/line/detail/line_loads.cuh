@@ -16,11 +16,18 @@ namespace sluice::inline v0::cuda::detail {
 
 /// Loads by every thread, directly to registers: Loads::direct.
 struct DirectLoads {
-  /// The number of groups to load before the first `count` of them are used: a chunk's, 64 bytes per thread, if
-  /// registers suffice. With 16-bit scores, they suffice only for half-precision lists: with four groups, k = 1 and
-  /// bfloat16 lists spilled (ptxas of CUDA 13, sm_80 to sm_100).
-  template <class Format, int count, bool many>
-  static constexpr int ahead = many && !std::is_same_v<Format, BFloat16> ? LineShape::loads : count;
+  /// Whether registers suffice for four blocks on a multiprocessor, with a chunk's loads under way in each: 64 bytes per
+  /// thread. With 16-bit scores, they suffice only for half-precision lists (ptxas of CUDA 13, sm_90); before sm_90,
+  /// lists need a few more. Masks need some, too.
+  template <class Format, bool many, bool masked>
+  static constexpr bool four_blocks = !masked && (Format::wide == 4 || (many && std::is_same_v<Format, Float16>));
+
+  /// The number of groups to load before the first `count` of them are used: a chunk's, but for 16-bit scores with
+  /// masks, whose registers do not suffice even with three blocks.
+  template <class Format, int count, bool many, bool masked>
+  static constexpr int ahead = masked && (Format::wide == 8) && !(many && std::is_same_v<Format, Float16>)
+                                   ? count
+                                   : LineShape::loads;
 
   /// Groups first, first + threads, ...
   template <int count, class Block, class Reader>

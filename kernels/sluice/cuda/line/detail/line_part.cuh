@@ -178,8 +178,8 @@ class LinePart {
   /// Writes sums and delegates to shared memory.
   SLUICE_DEVICE Key stream() {
     constexpr int count = 16 / wide;  // groups used at once: 16 numbers per thread
-    constexpr int ahead =
-        std::remove_reference_t<Loads>::template ahead<Format, count, many>;  // groups whose loads are in flight
+    constexpr int ahead = std::remove_reference_t<Loads>::template ahead<Format, count, many,
+                                                                         masked>;  // groups whose loads are in flight
     auto top = minus_infinity;
     std::uint32_t top_group = 0;
     auto const normalise = launch_.query(row_).normalise != 0;

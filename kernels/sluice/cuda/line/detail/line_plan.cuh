@@ -11,6 +11,8 @@
 #include <sluice/cuda/device/detail/partial_sum.cuh>
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_loads.cuh>
+#include <sluice/cuda/line/detail/line_ring.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/line/line_shape.cuh>
 #include <sluice/cuda/line/line_task.cuh>
@@ -44,8 +46,8 @@ class LinePlan {
     auto const at_once = std::min<std::int64_t>(chunks, tile.value_or(chunks));
     auto const most = at_once < chunks ? at_once : LineShape::most_chunks;
     if (task.masks != nullptr) ring = 0;
-    auto const places = ring > 0 ? std::int64_t{ring} : processors * line_blocks_at_once;
-    auto const shape = LineShape::of(at_once, rows, places, most).over(chunks, task.k, line_threads, most);
+    auto const shape =
+        LineShape::of(at_once, rows, residents(task, processors, ring), most).over(chunks, task.k, line_threads, most);
     require(LineShape::fits(shape.splits, task.k, line_threads), "LogSoftmaxTopK: columns", size, "are too many for k");
     require(rows <= 0x7fffffff / shape.splits, "LogSoftmaxTopK: rows", rows, "are too many");
 
@@ -63,6 +65,24 @@ class LinePlan {
     auto const lines = static_cast<std::size_t>(rows);
     keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(task.k) * static_cast<std::size_t>(shape.splits));
     sums_ = parts_.add<PartialSum>(lines * static_cast<std::size_t>(chunks) * (line_threads / 32));
+  }
+
+  /// What runs of a task at once, as kernels are compiled for sm_90.
+  static LineResidents residents(LineTask<T> const& task, std::int64_t processors, std::int32_t ring) {
+    if (ring > 0)
+      return {.processors = processors,
+              .blocks = static_cast<double>(ring) / static_cast<double>(processors),
+              .under_way = RingMemory<line_threads>::under_way,
+              .ahead = true};
+    auto const direct = [&]<bool many, bool masked>() -> LineResidents {
+      using Loads = DirectLoads;
+      return {.processors = processors,
+              .blocks = Loads::four_blocks<Format, many, masked> ? line_blocks_at_once : line_blocks_at_once - 1,
+              .under_way = Loads::ahead<Format, 16 / Format::wide, many, masked> * line_threads * 16};
+    };
+    if (task.masks != nullptr)
+      return task.k > 1 ? direct.template operator()<true, true>() : direct.template operator()<false, true>();
+    return task.k > 1 ? direct.template operator()<true, false>() : direct.template operator()<false, false>();
   }
 
   /// Bytes of the memory through which blocks communicate; 0: every line has one block.

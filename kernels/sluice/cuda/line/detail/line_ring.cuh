@@ -27,6 +27,7 @@ struct RingMemory {
   static constexpr int loads =
       2;  ///< groups of a stage that each thread reads: as many as 16-bit scores have in flight at once
   static constexpr std::uint32_t groups = loads * threads;
+  static constexpr std::int32_t under_way = static_cast<std::int32_t>(stages * groups * 16);  ///< bytes
   static_assert(LineShape::loads % loads == 0, "a part is a number of stages");
 
   /// One group more than counted: in an unaligned line, each group is assembled from two.
@@ -60,7 +61,7 @@ class RingLoads {
  public:
   static constexpr int threads = Block::threads;
   using Memory = RingMemory<threads>;
-  template <class, int count, bool many>
+  template <class, int count, bool many, bool masked>
   static constexpr int ahead = count;  ///< the ring reads ahead
 
   SLUICE_DEVICE RingLoads(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t first,

@@ -46,6 +46,16 @@ SLUICE_DEVICE int better_than(detail::Key key, detail::Key const* sorted) {
   return sum;
 }
 
+/// The number of better keys in a sorted list of `size`, a power of two.
+template <int size>
+SLUICE_DEVICE int better_of(detail::Key key, detail::Key const* sorted) {
+  int count = 0;
+  SLUICE_UNROLL
+  for (int step = size / 2; step > 0; step /= 2)
+    if (sorted[count + step - 1] > key) count += step;
+  return count + (sorted[count] > key ? 1 : 0);
+}
+
 /// The number of `count` keys that are better: the key's rank.
 SLUICE_DEVICE int rank_of(detail::Key key, detail::Key const* keys, int count) {
   int rank = 0;
@@ -61,10 +71,43 @@ struct ThresholdMemory {
   detail::Key threshold;
 };
 
+inline constexpr int few_listed = 8;
+
+/// threshold() for k <= few_listed. A warp finds its k best in k rounds of two reductions over its lanes (redux.sync):
+/// of the keys' high words, then of the low words of those that have the highest. Less than a sort has up to there.
+template <class Block>
+SLUICE_DEVICE detail::Key few_threshold(Block& block, ThresholdMemory<Block::threads>& memory, detail::Key best,
+                                        int k) {
+  auto mine = detail::no_key;  // the lane's of the warp's best, in order
+  auto left = best;
+  SLUICE_ROLLED
+  for (int i = 0; i < k; ++i) {
+    auto const high = block.largest(static_cast<std::uint32_t>(left >> 32));
+    auto const low = block.largest(static_cast<std::uint32_t>(left >> 32) == high ? static_cast<std::uint32_t>(left)
+                                                                                  : std::uint32_t{0});
+    auto const top = static_cast<detail::Key>(high) << 32 | low;
+    if (block.lane() == i) mine = top;
+    if (left == top) left = detail::no_key;
+  }
+  if (block.lane() < few_listed) memory.sorted[few_listed * block.warp() + block.lane()] = mine;
+  block.sync(detail::Barrier::sorted);
+  if (block.lane() < few_listed) {
+    int rank = 0;
+    SLUICE_UNROLL_4
+    for (int warp = 0; warp < Block::warps; ++warp)
+      rank += better_of<few_listed>(mine, memory.sorted + few_listed * warp);
+    if (mine != detail::no_key && rank == k - 1) memory.threshold = mine;
+    if (mine == detail::no_key && rank < k) memory.threshold = detail::no_key + 1;  // all write the same value
+  }
+  block.sync(detail::Barrier::threshold);
+  return memory.threshold;
+}
+
 /// The k-th best of one key per thread, each the thread's best: at least k keys of the block are as good, and only k
 /// threads have any. If fewer than k threads have a key, the lowest key.
 template <class Block>
 SLUICE_DEVICE detail::Key threshold(Block& block, ThresholdMemory<Block::threads>& memory, detail::Key best, int k) {
+  if (k <= few_listed) return few_threshold(block, memory, best, k);
   auto const key = sort_warp(block, best);
   memory.sorted[block.thread()] = key;
   block.sync(detail::Barrier::sorted);

@@ -21,9 +21,15 @@
 
 namespace sluice::inline v0::cuda::detail {
 
+/// Blocks per multiprocessor. The merge takes a few registers more than lists alone: with 16-bit scores, those of one
+/// block.
+template <class Format>
+inline constexpr int merging_line_residents =
+    Format::wide == 4 ? line_residents<Format, true, false> : line_blocks_at_once - 1;
+
 /// As line_kernel.
 template <class Format>
-__global__ void __launch_bounds__(line_threads, line_residents<true, false>)
+__global__ void __launch_bounds__(line_threads, merging_line_residents<Format>)
     merging_line_kernel(__grid_constant__ LineLaunch<Format> const launch,
                         __grid_constant__ MergeBehindLaunch const behind) {
   using Block = DeviceBlock<line_threads>;

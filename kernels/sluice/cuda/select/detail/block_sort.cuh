@@ -52,7 +52,7 @@ class BlockSort {
         auto const of_first = at < second;
         auto const rest = padded > second ? padded - second : 0;
         auto const length = !of_first ? width : rest < width ? rest : width;
-        return {of_first, of_first ? second : pair, at < padded ? length : 0, of_first ? 0 : -width};
+        return {of_first ? second : pair, at < padded ? length : 0, of_first ? 0 : -width};
       });
       block_.sync(Barrier::placed);
       SLUICE_UNROLL
@@ -86,7 +86,6 @@ class BlockSort {
  private:
   /// What a key has to know to find its place among those of two adjacent runs.
   struct Run {
-    bool of_first;               ///< the key is of the first run
     std::int32_t other, length;  ///< where the other run is, and how many keys it has
     std::int32_t apart;          ///< its place among its own run's keys, minus the one where it is
   };
@@ -108,8 +107,8 @@ class BlockSort {
         auto const run = run_of(place_of_thread(i));
         auto const next = to[i] + step;
         if (next > run.length) continue;
-        auto const other = memory_.keys[run.other + next - 1];
-        if (run.of_first ? other > mine[i] : other >= mine[i]) to[i] = next;  // fillers are equal
+        if (memory_.keys[run.other + next - 1] > mine[i])
+          to[i] = next;  // fillers meet none: only the last 32 keys have any
       }
     }
     SLUICE_UNROLL
@@ -170,7 +169,7 @@ class BlockSort {
     place(mine, most, places, [&](std::int32_t at) -> Run {
       auto const of_first = at < in_first;
       auto const length = of_first ? count - in_first : in_first;
-      return {of_first, of_first ? in_first : 0, at < count ? length : 0, of_first ? 0 : -in_first};
+      return {of_first ? in_first : 0, at < count ? length : 0, of_first ? 0 : -in_first};
     });
     SLUICE_UNROLL
     for (int i = 0; i < each; ++i)
