@@ -114,6 +114,27 @@ TEST_CASE("averaged over keys, marked texts are distributed as the model", "[wat
     }
 }
 
+TEST_CASE("averaged over keys, the mixture of two has the model's distribution over a thousand tokens", "[watermark]") {
+  // A line does not depend on the text before it, so all tokens of all texts are draws from one distribution.
+  Table const table{.size = 1203, .scale = 3, .order = 0, .has_eos = false};
+  constexpr std::size_t texts = 10000;
+  auto const p = probabilities(table, 1, {});
+  for (auto const second : {0.1f, 0.5f}) {
+    INFO(second);
+    std::vector<Sample> searches;
+    for (std::size_t i = 0; i < texts; ++i) {
+      Sample search{.length = {.max = 3},
+                    .watermark = marking(Scheme::gumbel, WatermarkPrf::sluice, derive(derive(31, i), 4), 1)};
+      search.watermark.second = second;
+      searches.push_back(search);
+    }
+    std::vector<std::int64_t> counts(p.size());
+    for (auto const& text : outputs(table, searches, 9))
+      for (auto const token : text) ++counts.at(static_cast<std::size_t>(token));
+    check_distribution(counts, p, 700);  // so many tokens are expected at least 10 times
+  }
+}
+
 TEST_CASE("a token is the argmax by the key's numbers; after a repeated context, the one of an unmarked draw",
           "[watermark]") {
   std::mt19937_64 random(2);
