@@ -103,18 +103,18 @@ class SuffixMerge {
   void choose(std::size_t most) {
     auto held = older_.segment->tokens.size() + younger_.segment->tokens.size() - 1;
     if (held <= most) return;
-    struct Text {
+    struct Aged {
       std::uint32_t used;
       Part* part;
       std::size_t number;
     };
-    std::vector<Text> all;
+    std::vector<Aged> all;
     for (auto* part : {&older_, &younger_}) {
       part->kept.assign(part->segment->texts.size(), 1);
       for (std::size_t t = 0; t < part->kept.size(); ++t)
         all.push_back({part->segment->used[t].load(std::memory_order_relaxed), part, t});
     }
-    std::stable_sort(all.begin(), all.end(), [](Text const& a, Text const& b) { return a.used < b.used; });
+    std::stable_sort(all.begin(), all.end(), [](Aged const& a, Aged const& b) { return a.used < b.used; });
     for (auto const& text : all) {
       if (held <= most) break;
       text.part->kept[text.number] = 0;
