@@ -185,7 +185,7 @@ static void expands(void) {
   for (round = 0; round < 40; ++round) {
     int32_t const type = round % 3, plain = round % 4 == 3;
     int32_t const k = round == 7 || round == 15 ? 90 : 1 + below(round % 5 == 0 ? 64 : 6);
-    int32_t const columns = round == 9 ? 9000 : 100 + below(600);
+    int32_t const columns = round == 9 ? 60000 : 100 + below(600);
     memory_of_case* const made = make_lines(type, 1 + below(4), columns, k, plain, round >= 24 && !plain);
     lines_case* const lines = &made->lines;
     sluice_cuda_expander* expander = NULL;
@@ -370,7 +370,7 @@ static void take_back(void* context, void* memory, size_t bytes) {
 }
 
 static void borrows(void) {
-  memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 2, 9000, 5, 1, 0);
+  memory_of_case* const made = make_lines(SLUICE_CUDA_FLOAT, 2, 60000, 5, 1, 0);
   sluice_cuda_expander* expander = NULL;
   lender l = {0, 0, 0};
   sluice_cuda_allocator allocator = sluice_cuda_allocator_init();
