@@ -12,9 +12,10 @@ macro(sluice_find_cuda)
   endif()
 endmacro()
 
-# CCCL::CCCL from the toolkit's headers alone, where the files that tell CMake of it are missing.
+# CCCL::CCCL from the toolkit's headers alone, where the files that tell CMake of it are missing. Kernels use nothing of CUB, but the
+# toolkit's own cuda_fp16.h and cuda_bf16.h include <nv/target>, which lies in its folder, and compilers other than nvcc must be told.
 macro(sluice_find_cccl_headers)
-  find_path(SLUICE_CCCL_INCLUDE cub/cub.cuh HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl NO_DEFAULT_PATH)
+  find_path(SLUICE_CCCL_INCLUDE nv/target HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl NO_DEFAULT_PATH)
   if(SLUICE_CCCL_INCLUDE)
     add_library(CCCL::CCCL INTERFACE IMPORTED GLOBAL)
     target_include_directories(CCCL::CCCL INTERFACE ${SLUICE_CCCL_INCLUDE})

@@ -8,6 +8,7 @@
 
 #include <text/lines.hpp>
 
+#include <initializer_list>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -15,17 +16,18 @@
 
 namespace text {
 
-inline std::map<std::string, sluice::WatermarkScheme> const watermark_schemes{
-    {"gumbel", sluice::WatermarkScheme::gumbel},
-    {"synthid", sluice::WatermarkScheme::synthid},
-    {"red_green", sluice::WatermarkScheme::red_green},
-    {"sbw", sluice::WatermarkScheme::sbw}};
-inline std::map<std::string, sluice::WatermarkPrf> const watermark_functions{
-    {"sluice", sluice::WatermarkPrf::sluice},
-    {"philox", sluice::WatermarkPrf::philox},
-    {"hmac_sha256", sluice::WatermarkPrf::hmac_sha256},
-    {"synthid_text", sluice::WatermarkPrf::synthid_text},
-    {"hugging_face", sluice::WatermarkPrf::hugging_face}};
+/// The values of an enumeration by their names.
+template <class Value>
+std::map<std::string, Value> named(std::initializer_list<Value> values) {
+  std::map<std::string, Value> names;
+  for (auto const value : values) names.emplace(name(value), value);
+  return names;
+}
+inline auto const watermark_schemes = named({sluice::WatermarkScheme::gumbel, sluice::WatermarkScheme::synthid,
+                                             sluice::WatermarkScheme::red_green, sluice::WatermarkScheme::sbw});
+inline auto const watermark_functions =
+    named({sluice::WatermarkPrf::sluice, sluice::WatermarkPrf::philox, sluice::WatermarkPrf::hmac_sha256,
+           sluice::WatermarkPrf::synthid_text, sluice::WatermarkPrf::hugging_face});
 
 /// Whether the scheme draws tokens, so that only searches that draw carry it. The others add to scores.
 constexpr bool draws(sluice::WatermarkScheme scheme) {
