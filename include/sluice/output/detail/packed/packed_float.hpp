@@ -60,15 +60,9 @@ class FloatPanels {
     };
     simd::Vec sum[std::size_t{Rows}][std::size_t{Vectors}] = {};
     for (std::ptrdiff_t k = 0; k < depth; ++k) {
-      simd::Vec weight[std::size_t{Vectors}];
-#pragma GCC unroll 16
-      for (int v = 0; v < Vectors; ++v) weight[v] = simd::load(from(k, v));
-#pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) {
-        auto const value = simd::broadcast(a[r * stride + k]);
-#pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
-      }
+      add(
+          [&](int r) __attribute__((always_inline)) { return a[r * stride + k]; },
+          [&](int v) __attribute__((always_inline)) { return simd::load(from(k, v)); }, sum);
       // Hardware prefetching stops at page boundaries, and a panel is little longer than a page.
 #pragma GCC unroll 16
       for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead / 4);
@@ -82,6 +76,31 @@ class FloatPanels {
   }
 
  private:
+  /// sum[r][v] += input(r) * weight(v). Each is loaded once (`rounded` says so): else GCC reads it from the cache again for every
+  /// product, since an operand in memory costs no instruction. Registers hold the inputs or the weights, whichever are fewer.
+  template <std::size_t Rows, std::size_t Vectors, class Input, class Weight>
+  [[gnu::always_inline]] static void add(Input const& input, Weight const& weight, simd::Vec (&sum)[Rows][Vectors]) {
+    constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
+    constexpr bool inputs = rows <= vectors;
+    constexpr auto held = inputs ? rows : vectors, others = inputs ? vectors : rows;
+    auto const load = [&](bool of_input, int i) __attribute__((always_inline)) {
+      auto const v = of_input ? simd::broadcast(input(i)) : weight(i);
+      return rows > 1 ? simd::rounded(v) : v;  // a weight of one row is used once
+    };
+    simd::Vec hold[std::size_t{held}];
+#pragma GCC unroll 16
+    for (int i = 0; i < held; ++i) hold[i] = load(inputs, i);
+#pragma GCC unroll 16
+    for (int j = 0; j < others; ++j) {
+      auto const other = load(!inputs, j);
+#pragma GCC unroll 16
+      for (int i = 0; i < held; ++i) {
+        auto& to = inputs ? sum[i][j] : sum[j][i];
+        to += hold[i] * other;
+      }
+    }
+  }
+
   std::ptrdiff_t inputs_ = 0;
   AlignedVector<float> weights_;
   AlignedVector<float> bias_;
