@@ -22,15 +22,13 @@ namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-#if defined(__AVX512VNNI__)
-
 /// Equal to a product with packed lines, bit for bit, since sums are exact. For so few rows, packing would take longer
 /// than multiplying.
 class Int8InPlace {
  public:
   static constexpr std::ptrdiff_t few_rows = 6;
 
-  static bool suits(Int8Rows const& x) { return x.rows <= few_rows && x.stride % bytes == 0; }
+  static bool suits(Int8Rows const& x) { return x.rows <= few_rows && x.stride % numbers == 0; }
 
   static void multiply(Int8Lines const& lines, std::span<float const> bias, std::span<std::int32_t const> rows,
                        Int8Rows const& x, ProductWriter const& write) {
@@ -46,7 +44,7 @@ class Int8InPlace {
         if (!bias.empty()) biases[i] = bias[static_cast<std::size_t>(row)];
         // The lines are scattered, so the hardware prefetcher cannot predict them in time.
         auto const* const next = lines[rows[(std::min)(first + i + lanes, rows.size() - 1)]];
-        for (std::ptrdiff_t k = 0; k < x.stride; k += bytes) __builtin_prefetch(next + k);
+        for (std::ptrdiff_t k = 0; k < x.stride; k += cache_line) __builtin_prefetch(next + k);
       }
       Int8Panels::Ending const ending{Int8Dot::load<Sums>(corrections), Int8Dot::load<Int8Dot::Floats>(scales),
                                       Int8Dot::load<Int8Dot::Floats>(biases)};
@@ -55,7 +53,7 @@ class Int8InPlace {
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < lanes; ++i) {
           sums[i] = Sums{};
-          for (std::ptrdiff_t k = 0; k < x.stride; k += bytes)
+          for (std::ptrdiff_t k = 0; k < x.stride; k += numbers)
             sums[i] = Int8Dot::add(sums[i], Int8Dot::load<Sums>(x[r] + k), Int8Dot::weights(from[i] + k));
         }
         write(r, static_cast<std::ptrdiff_t>(first),
@@ -67,7 +65,7 @@ class Int8InPlace {
  private:
   using Sums = Int8Dot::Sums;
   static constexpr std::size_t lanes = Int8Dot::lanes;
-  static constexpr std::ptrdiff_t bytes = sizeof(Sums);
+  static constexpr std::ptrdiff_t numbers = Int8Dot::lanes * Int8Dot::depth;  // that one instruction multiplies
 
   template <std::size_t Distance, std::size_t... Lane>
   [[gnu::always_inline]] static Sums add_pairs(Sums a, Sums b, std::index_sequence<Lane...>) {
@@ -91,17 +89,6 @@ class Int8InPlace {
     }
   }
 };
-
-#else
-
-/// Only worth it with products of four bytes at a time.
-struct Int8InPlace {
-  static bool suits(Int8Rows const&) { return false; }
-  static void multiply(Int8Lines const&, std::span<float const>, std::span<std::int32_t const>, Int8Rows const&,
-                       ProductWriter const&) {}
-};
-
-#endif
 
 }  // namespace packed
 }  // namespace SLUICE_ISA
