@@ -18,6 +18,9 @@
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
 #define SLUICE_BFLOAT16_DOT 1
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define SLUICE_BFLOAT16_DOT 1
+#include <arm_neon.h>
 #else
 #define SLUICE_BFLOAT16_DOT 0
 #endif
@@ -51,7 +54,26 @@ struct Bfloat16Dot {
     return v;
   }
 
-#if SLUICE_BFLOAT16_DOT
+#if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
+  using Input = std::uint16_t;
+  using Weights = bfloat16x8_t;
+  using Inputs = bfloat16x8_t;
+  static constexpr int parts = 1;
+
+  template <int part>
+  [[gnu::always_inline]] static Weights weights(Number const* p) {
+    return load<Weights>(p);
+  }
+  template <int part>
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+    return vreinterpretq_bf16_u32(vdupq_n_u32(load<std::uint32_t>(p)));
+  }
+  /// The two products and both sums are rounded one by one, to odd: the last bit is set if anything is lost. That errs
+  /// by up to a unit in the last place, twice what rounding to nearest does, and to no side.
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
+    return reinterpret_cast<Sums>(vbfdotq_f32(reinterpret_cast<float32x4_t>(sum), weights, inputs));
+  }
+#elif SLUICE_BFLOAT16_DOT
   using Input = std::uint16_t;
   using Weights = __m512bh;
   using Inputs = __m512bh;
@@ -91,7 +113,10 @@ struct Bfloat16Dot {
   /// Rounds x into `to`.
   static void round(std::span<float const> x, Input* to) {
     std::size_t k = 0;
-#if SLUICE_BFLOAT16_DOT
+#if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
+    // Not bfcvtn, which keeps numbers below the smallest normal float.
+    for (; k < x.size(); ++k) to[k] = to_bfloat16(x[k]);
+#elif SLUICE_BFLOAT16_DOT
     for (; k + lanes <= x.size(); k += lanes) {
       auto const rounded = _mm512_cvtneps_pbh(load<__m512>(x.data() + k));
       __builtin_memcpy(to + k, &rounded, sizeof(rounded));

@@ -18,6 +18,8 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace sluice::inline v0::detail {
@@ -30,6 +32,11 @@ struct Int8Dot {
   // Adds four products of unsigned with signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
   using Input = std::uint8_t;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  // Adds four products of signed bytes to a lane. (i8mm's smmla multiplies twice as many, but a vector of its sums
+  // belongs to two rows, two outputs each: blocks and panels would have to be cut otherwise.)
+  static constexpr int lanes = simd::lanes, depth = 4, offset = 0;
+  using Input = std::int8_t;
 #else
 // Two products of 16 bits. (AVX2's products of bytes, added in pairs, saturate at 16 bits.)
 #if defined(__AVX512BW__)
@@ -49,18 +56,26 @@ struct Int8Dot {
   using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
   using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
   using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
-/// The weights of a vector of lanes, in the form that `add` takes.
-#if defined(__SSE2__)
+/// The weights of a vector of lanes and the inputs, in the form that `add` takes.
+#if defined(__SSE2__) || defined(__ARM_FEATURE_DOTPROD)
   using Weights = Sums;
+  using Inputs = Sums;
+#elif defined(__aarch64__)
+  using Weights = std::int16_t __attribute__((vector_size(lanes * sizeof(std::int16_t))));
+  using Inputs = Weights;
 #else
   using Weights = Bytes;
-#endif
-
   using Inputs = Sums;
+#endif
   /// The stored form of a weight.
   using Number = std::int8_t;
+#if defined(__aarch64__) && !defined(__ARM_FEATURE_DOTPROD)
+  /// First the first number of each pair, then the second: one number is added to a lane at once.
+  static constexpr int parts = 2;
+#else
   /// A vector of weights is added at once.
   static constexpr int parts = 1;
+#endif
 
   template <class T>
   [[gnu::always_inline]] static T load(void const* p) {
@@ -71,7 +86,7 @@ struct Int8Dot {
 
   template <int part = 0>
   [[gnu::always_inline]] static Weights weights(std::int8_t const* p) {
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__) || defined(__ARM_FEATURE_DOTPROD)
     return load<Sums>(p);
 #elif defined(__AVX512BW__)
     return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
@@ -83,19 +98,26 @@ struct Int8Dot {
 #elif defined(__SSE2__)
     auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
     return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+#elif defined(__aarch64__)
+    auto const pairs = load<Weights>(p);
+    return part == 0 ? pairs << 8 >> 8 : pairs >> 8;
 #else
     return load<Bytes>(p);
 #endif
   }
 
-  /// `depth` inputs, broadcast to every lane.
+  /// `depth` inputs (or one of them, if there are parts), broadcast to every lane.
   template <int part = 0>
-  [[gnu::always_inline]] static Sums broadcast(Input const* p) {
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+#if defined(__aarch64__) && !defined(__ARM_FEATURE_DOTPROD)
+    return p[part] - Inputs{};
+#else
     return load<std::uint32_t>(p) - Sums{};
+#endif
   }
 
   /// sum + inputs * weights.
-  [[gnu::always_inline]] static Sums add(Sums sum, Sums inputs, Weights weights) {
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
 #if defined(__AVX512VNNI__)
     return reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(inputs),
                                                       reinterpret_cast<__m512i>(weights)));
@@ -111,6 +133,12 @@ struct Int8Dot {
 #elif defined(__SSE2__)
     return sum + reinterpret_cast<Sums>(
                      _mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return reinterpret_cast<Sums>(vdotq_s32(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int8x16_t>(weights),
+                                            reinterpret_cast<int8x16_t>(inputs)));
+#elif defined(__aarch64__)
+    return reinterpret_cast<Sums>(vmlal_s16(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int16x4_t>(weights),
+                                            reinterpret_cast<int16x4_t>(inputs)));
 #else
     Input x[depth];
     __builtin_memcpy(x, &inputs, sizeof(x));

@@ -16,7 +16,7 @@ namespace simd {
 /// `lanes` integers of 32 bits.
 using Ints = std::int32_t __attribute__((vector_size(sizeof(Vec))));
 
-#if defined(__FMA__) || defined(__AVX512F__)
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool has_fused = true;  ///< whether fused() rounds once
 #else
 inline constexpr bool has_fused = false;
@@ -33,6 +33,10 @@ inline constexpr bool has_fused = false;
   return __builtin_ia32_vfmaddps512_mask(a, b, c, all, 4);  // 4: the usual rounding
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined(__aarch64__) && defined(__clang__)
+  return __builtin_elementwise_fma(a, b, c);
+#elif defined(__aarch64__)
+  return __builtin_aarch64_fmav4sf(a, b, c);
 #else
   return a * b + c;
 #endif
