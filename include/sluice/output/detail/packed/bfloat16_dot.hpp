@@ -57,7 +57,7 @@ struct Bfloat16Dot {
 #if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
   using Input = std::uint16_t;
   using Weights = bfloat16x8_t;
-  using Inputs = bfloat16x8_t;
+  using Inputs = bfloat16x4_t;  // two inputs in lane 0, which the instruction broadcasts
   static constexpr int parts = 1;
 
   template <int part>
@@ -66,12 +66,13 @@ struct Bfloat16Dot {
   }
   template <int part>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
-    return vreinterpretq_bf16_u32(vdupq_n_u32(load<std::uint32_t>(p)));
+    using Two = std::uint32_t __attribute__((vector_size(8)));
+    return reinterpret_cast<Inputs>(Two{load<std::uint32_t>(p)});
   }
   /// The two products and both sums are rounded one by one, to odd: the last bit is set if anything is lost. That errs
   /// by up to a unit in the last place, twice what rounding to nearest does, and to no side.
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
-    return reinterpret_cast<Sums>(vbfdotq_f32(reinterpret_cast<float32x4_t>(sum), weights, inputs));
+    return reinterpret_cast<Sums>(vbfdotq_lane_f32(reinterpret_cast<float32x4_t>(sum), weights, inputs, 0));
   }
 #elif SLUICE_BFLOAT16_DOT
   using Input = std::uint16_t;

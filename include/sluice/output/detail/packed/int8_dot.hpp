@@ -57,25 +57,23 @@ struct Int8Dot {
   using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
   using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
 /// The weights of a vector of lanes and the inputs, in the form that `add` takes.
-#if defined(__SSE2__) || defined(__ARM_FEATURE_DOTPROD)
+#if defined(__SSE2__)
   using Weights = Sums;
   using Inputs = Sums;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  using Weights = Sums;
+  using Inputs = std::int8_t __attribute__((vector_size(8)));  // four inputs, which the instruction broadcasts
 #elif defined(__aarch64__)
-  using Weights = std::int16_t __attribute__((vector_size(lanes * sizeof(std::int16_t))));
-  using Inputs = Weights;
+  using Weights = Shorts;                                      // the first number of every pair, then the second
+  using Inputs = std::int16_t __attribute__((vector_size(8)));  // two inputs, of which an instruction broadcasts one
 #else
   using Weights = Bytes;
   using Inputs = Sums;
 #endif
   /// The stored form of a weight.
   using Number = std::int8_t;
-#if defined(__aarch64__) && !defined(__ARM_FEATURE_DOTPROD)
-  /// First the first number of each pair, then the second: one number is added to a lane at once.
-  static constexpr int parts = 2;
-#else
   /// A vector of weights is added at once.
   static constexpr int parts = 1;
-#endif
 
   template <class T>
   [[gnu::always_inline]] static T load(void const* p) {
@@ -99,18 +97,19 @@ struct Int8Dot {
     auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
     return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
 #elif defined(__aarch64__)
-    auto const pairs = load<Weights>(p);
-    return part == 0 ? pairs << 8 >> 8 : pairs >> 8;
+    auto const order = vcreate_s8(0x0705030106040200);
+    return reinterpret_cast<Weights>(vmovl_s8(vtbl1_s8(reinterpret_cast<int8x8_t>(load<Bytes>(p)), order)));
 #else
     return load<Bytes>(p);
 #endif
   }
 
-  /// `depth` inputs (or one of them, if there are parts), broadcast to every lane.
+  /// `depth` inputs, broadcast to every lane.
   template <int part = 0>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
-#if defined(__aarch64__) && !defined(__ARM_FEATURE_DOTPROD)
-    return p[part] - Inputs{};
+#if defined(__aarch64__)
+    using Two = std::uint32_t __attribute__((vector_size(8)));
+    return reinterpret_cast<Inputs>(Two{load<std::uint32_t>(p)});
 #else
     return load<std::uint32_t>(p) - Sums{};
 #endif
@@ -134,11 +133,13 @@ struct Int8Dot {
     return sum + reinterpret_cast<Sums>(
                      _mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
 #elif defined(__ARM_FEATURE_DOTPROD)
-    return reinterpret_cast<Sums>(vdotq_s32(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int8x16_t>(weights),
-                                            reinterpret_cast<int8x16_t>(inputs)));
+    return reinterpret_cast<Sums>(vdotq_lane_s32(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int8x16_t>(weights),
+                                                 reinterpret_cast<int8x8_t>(inputs), 0));
 #elif defined(__aarch64__)
-    return reinterpret_cast<Sums>(vmlal_s16(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int16x4_t>(weights),
-                                            reinterpret_cast<int16x4_t>(inputs)));
+    auto const numbers = reinterpret_cast<int16x8_t>(weights);
+    auto const x = reinterpret_cast<int16x4_t>(inputs);
+    auto const first = vmlal_lane_s16(reinterpret_cast<int32x4_t>(sum), vget_low_s16(numbers), x, 0);
+    return reinterpret_cast<Sums>(vmlal_high_lane_s16(first, numbers, x, 1));
 #else
     Input x[depth];
     __builtin_memcpy(x, &inputs, sizeof(x));
