@@ -57,7 +57,7 @@ struct Bfloat16Dot {
 #if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
   using Input = std::uint16_t;
   using Weights = bfloat16x8_t;
-  using Inputs = bfloat16x4_t;  // two inputs in lane 0, which the instruction broadcasts
+  using Inputs = float;  // the bits of two inputs, which the instruction broadcasts
   static constexpr int parts = 1;
 
   template <int part>
@@ -66,13 +66,20 @@ struct Bfloat16Dot {
   }
   template <int part>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
-    using Two = std::uint32_t __attribute__((vector_size(8)));
-    return reinterpret_cast<Inputs>(Two{load<std::uint32_t>(p)});
+    return simd::multiplier(load<float>(p));
   }
-  /// The two products and both sums are rounded one by one, to odd: the last bit is set if anything is lost. That errs
-  /// by up to a unit in the last place, twice what rounding to nearest does, and to no side.
+  /// Adds the sum of two exact products to a lane. Both sums are rounded to odd (the last bit is set if anything is
+  /// lost), whatever the rounding mode: an error below one unit in the last place, not half of one, and to neither side.
+  /// Numbers below the smallest normal float count as zero.
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
-    return reinterpret_cast<Sums>(vbfdotq_lane_f32(reinterpret_cast<float32x4_t>(sum), weights, inputs, 0));
+#if defined(__clang__)  // version 19 would take one more instruction to broadcast the inputs
+    asm("bfdot %0.4s, %1.8h, %2.2h[0]" : "+w"(sum) : "w"(weights), "w"(inputs));
+    return sum;
+#else
+    using Two = float __attribute__((vector_size(8)));
+    return reinterpret_cast<Sums>(
+        vbfdotq_lane_f32(reinterpret_cast<float32x4_t>(sum), weights, reinterpret_cast<bfloat16x4_t>(Two{inputs}), 0));
+#endif
   }
 #elif SLUICE_BFLOAT16_DOT
   using Input = std::uint16_t;

@@ -64,7 +64,7 @@ struct Int8Dot {
   using Weights = Sums;
   using Inputs = std::int8_t __attribute__((vector_size(8)));  // four inputs, which the instruction broadcasts
 #elif defined(__aarch64__)
-  using Weights = Shorts;                                      // the first number of every pair, then the second
+  using Weights = Shorts;                                       // the first number of every pair, then the second
   using Inputs = std::int16_t __attribute__((vector_size(8)));  // two inputs, of which an instruction broadcasts one
 #else
   using Weights = Bytes;
@@ -108,8 +108,8 @@ struct Int8Dot {
   template <int part = 0>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
 #if defined(__aarch64__)
-    using Two = std::uint32_t __attribute__((vector_size(8)));
-    return reinterpret_cast<Inputs>(Two{load<std::uint32_t>(p)});
+    using Two = float __attribute__((vector_size(8)));  // only bits
+    return reinterpret_cast<Inputs>(Two{simd::multiplier(load<float>(p))});
 #else
     return load<std::uint32_t>(p) - Sums{};
 #endif

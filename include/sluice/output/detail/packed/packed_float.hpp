@@ -65,7 +65,7 @@ class FloatPanels {
       for (int v = 0; v < Vectors; ++v) weight[v] = simd::load(from(k, v));
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        auto const value = simd::broadcast(a[r * stride + k]);
+        auto const value = simd::broadcast(simd::multiplier(a[r * stride + k]));
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] += value * weight[v];
       }

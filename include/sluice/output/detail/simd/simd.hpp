@@ -108,6 +108,16 @@ template <class T>
   return x;
 }
 
+/// x, a number or a short vector that multiplies vectors by its lanes. On AArch64 it is loaded to a register by itself, from
+/// which the multiply-add broadcasts it: Clang would take one more vector operation to broadcast it before.
+template <class T>
+[[gnu::always_inline]] inline T multiplier(T x) {
+#if defined(__aarch64__) && defined(__clang__)
+  asm("" : "+w"(x));
+#endif
+  return x;
+}
+
 [[gnu::always_inline]] inline Vec(max)(Vec a, Vec b) { return a < b ? b : a; }
 
 /// The sum of all lanes, by adding halves until one number is left.
