@@ -9,6 +9,10 @@
 
 #include <cstdint>
 
+#if defined(__aarch64__) && !__has_builtin(__builtin_elementwise_fma) && !__has_builtin(__builtin_aarch64_fmav4sf)
+#include <arm_neon.h>  // compiles as slowly as half the standard library
+#endif
+
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
@@ -33,10 +37,13 @@ inline constexpr bool has_fused = false;
   return __builtin_ia32_vfmaddps512_mask(a, b, c, all, 4);  // 4: the usual rounding
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
-#elif defined(__aarch64__) && defined(__clang__)
+#elif defined(__aarch64__) && __has_builtin(__builtin_elementwise_fma)  // Clang 19
   return __builtin_elementwise_fma(a, b, c);
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && __has_builtin(__builtin_aarch64_fmav4sf)  // GCC
   return __builtin_aarch64_fmav4sf(a, b, c);
+#elif defined(__aarch64__)
+  return reinterpret_cast<Vec>(
+      vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
 #else
   return a * b + c;
 #endif
