@@ -22,6 +22,12 @@
 #include <arm_neon.h>
 #endif
 
+#if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#define SLUICE_SDOT 1
+#else
+#define SLUICE_SDOT 0
+#endif
+
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
@@ -32,7 +38,7 @@ struct Int8Dot {
   // Adds four products of unsigned with signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
   using Input = std::uint8_t;
-#elif defined(__ARM_FEATURE_DOTPROD)
+#elif SLUICE_SDOT
   // Adds four products of signed bytes to a lane. (i8mm's smmla multiplies twice as many, but a vector of its sums
   // belongs to two rows, two outputs each: blocks and panels would have to be cut otherwise.)
   static constexpr int lanes = simd::lanes, depth = 4, offset = 0;
@@ -60,7 +66,7 @@ struct Int8Dot {
 #if defined(__SSE2__)
   using Weights = Sums;
   using Inputs = Sums;
-#elif defined(__ARM_FEATURE_DOTPROD)
+#elif SLUICE_SDOT
   using Weights = Sums;
   using Inputs = std::int8_t __attribute__((vector_size(8)));  // four inputs, which the instruction broadcasts
 #elif defined(__aarch64__)
@@ -84,7 +90,7 @@ struct Int8Dot {
 
   template <int part = 0>
   [[gnu::always_inline]] static Weights weights(std::int8_t const* p) {
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__) || defined(__ARM_FEATURE_DOTPROD)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__) || SLUICE_SDOT
     return load<Sums>(p);
 #elif defined(__AVX512BW__)
     return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
@@ -132,7 +138,7 @@ struct Int8Dot {
 #elif defined(__SSE2__)
     return sum + reinterpret_cast<Sums>(
                      _mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
-#elif defined(__ARM_FEATURE_DOTPROD)
+#elif SLUICE_SDOT
     return reinterpret_cast<Sums>(vdotq_lane_s32(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int8x16_t>(weights),
                                                  reinterpret_cast<int8x8_t>(inputs), 0));
 #elif defined(__aarch64__)
