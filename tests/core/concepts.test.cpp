@@ -42,7 +42,7 @@ struct NoSource {
   void start(Sources, Slots);
   Scores<float> step(Rows);
 };
-static_assert(!Model<detail::NoSource>);
+static_assert(!Model<NoSource>);
 
 struct NoVocabulary {
   using Source = std::string;

@@ -5,7 +5,7 @@
 
 namespace sluice::test {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SLUICE_EMULATED) || defined(__SANITIZE_ADDRESS__)
 inline constexpr int slowed = 4;
 #elif defined(__has_feature)
 inline constexpr int slowed = __has_feature(address_sanitizer) ? 4 : 1;
@@ -14,7 +14,7 @@ inline constexpr int slowed = 1;
 #endif
 
 /// `n`, or a quarter of it under the address sanitizer, which is slow: other builds compare the results, and what the
-/// sanitizer detects occurs in any round.
+/// sanitizer detects occurs in any round. Likewise if an emulator runs it (scripts/cross-check), which is slower still.
 template <class T>
 constexpr T times(T n) {
   return (n + static_cast<T>(slowed - 1)) / static_cast<T>(slowed);

@@ -9,6 +9,7 @@
 #include <sluice/output/projection/dense_projection.hpp>
 
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +77,7 @@ TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "
   detail::LineScan scan;
   detail::LineEdited edited;
   std::size_t found = 0, asked = 0;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(4000u); ++seed) {
     Case const c(seed);
     auto plain = c.query;
     plain.sorted = {};
@@ -90,14 +91,14 @@ TEST_CASE("sorted edits give the list that edits of a copy give, bit for bit", "
     scan.begin(detail::LineEdited::wanted(c.query), false), scan.run(c.line);
     ++asked, found += edited.choose(c.line, scan.best(), {}, c.query) ? 1 : 0;
   }
-  CHECK(asked > 3000);
+  CHECK(asked > times(3000u));
   CHECK(found > asked / 2);
 }
 
 TEST_CASE("shared edits give the list that they give as a query's own, bit for bit", "[line]") {
   LogSoftmaxTopK expander;
   detail::OwnEdits copied;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(4000u); ++seed) {
     Case c(seed);
     auto const count = static_cast<std::size_t>(c.query.sorted.count);
     auto const all = std::span<Edit const>(c.edits);

@@ -2,6 +2,7 @@
 #include <sluice/output/packed/packed_matrix.hpp>
 
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -67,7 +68,7 @@ TEST_CASE("a product in bfloat16 is that of the rounded numbers, up to the round
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
   auto const number = [&] { return normal(random); };
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < times(300); ++i) {
     auto const n = static_cast<std::ptrdiff_t>(1 + random() % 150), d = static_cast<std::ptrdiff_t>(random() % 150),
                rows = static_cast<std::ptrdiff_t>(random() % 70);
     std::vector<float> weights(static_cast<std::size_t>(n * d)), bias(static_cast<std::size_t>(n)),

@@ -3,6 +3,7 @@
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -73,7 +74,7 @@ TEST_CASE("an int8 product is exactly what plain integers say, on every processo
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   auto const number = [&] { return normal(random); };
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < times(300); ++i) {
     auto const large = i % 50 == 0;  // several strips of tiles, rows longer than what stays in the nearest cache
     auto const rows = static_cast<std::ptrdiff_t>(random() % (large ? 80 : 28));
     Layer layer{static_cast<std::ptrdiff_t>(1 + random() % 150),

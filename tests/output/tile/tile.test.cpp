@@ -28,7 +28,8 @@ TEST_CASE("matrix units are used where they are granted, and only there", "[tile
   CHECK((bfloat16 == "amx_bf16") == detail::tile::granted());
   CHECK((int8 == "amx_int8") == detail::tile::granted());
   CHECK(instruction_set(Precision::float32).substr(0, 3) != "amx");
-  CHECK((automatic_precision() == Precision::bfloat16) == (bfloat16 == "amx_bf16" || bfloat16 == "avx512_bf16"));
+  CHECK((automatic_precision() == Precision::bfloat16) ==
+        (bfloat16 == "amx_bf16" || bfloat16 == "avx512_bf16" || bfloat16 == "neon_bf16"));
 }
 
 TEST_CASE("products of several threads are those of one", "[tile]") {

@@ -18,6 +18,9 @@
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
 #define SLUICE_BFLOAT16_DOT 1
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define SLUICE_BFLOAT16_DOT 1
+#include <arm_neon.h>
 #else
 #define SLUICE_BFLOAT16_DOT 0
 #endif
@@ -51,7 +54,34 @@ struct Bfloat16Dot {
     return v;
   }
 
-#if SLUICE_BFLOAT16_DOT
+#if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
+  using Input = std::uint16_t;
+  using Weights = bfloat16x8_t;
+  using Inputs = float;  // the bits of two inputs, which the instruction broadcasts
+  static constexpr int parts = 1;
+
+  template <int part>
+  [[gnu::always_inline]] static Weights weights(Number const* p) {
+    return load<Weights>(p);
+  }
+  template <int part>
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+    return simd::multiplier(load<float>(p));
+  }
+  /// Adds the sum of two exact products to a lane. Both sums are rounded to odd (the last bit is set if anything is
+  /// lost), whatever the rounding mode: an error below one unit in the last place, not half of one, and to neither side.
+  /// Numbers below the smallest normal float count as zero.
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
+#if defined(__clang__)  // version 19 would take one more instruction to broadcast the inputs
+    asm("bfdot %0.4s, %1.8h, %2.2h[0]" : "+w"(sum) : "w"(weights), "w"(inputs));
+    return sum;
+#else
+    using Two = float __attribute__((vector_size(8)));
+    return reinterpret_cast<Sums>(
+        vbfdotq_lane_f32(reinterpret_cast<float32x4_t>(sum), weights, reinterpret_cast<bfloat16x4_t>(Two{inputs}), 0));
+#endif
+  }
+#elif SLUICE_BFLOAT16_DOT
   using Input = std::uint16_t;
   using Weights = __m512bh;
   using Inputs = __m512bh;
@@ -91,7 +121,10 @@ struct Bfloat16Dot {
   /// Rounds x into `to`.
   static void round(std::span<float const> x, Input* to) {
     std::size_t k = 0;
-#if SLUICE_BFLOAT16_DOT
+#if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
+    // Not bfcvtn, which keeps numbers below the smallest normal float.
+    for (; k < x.size(); ++k) to[k] = to_bfloat16(x[k]);
+#elif SLUICE_BFLOAT16_DOT
     for (; k + lanes <= x.size(); k += lanes) {
       auto const rounded = _mm512_cvtneps_pbh(load<__m512>(x.data() + k));
       __builtin_memcpy(to + k, &rounded, sizeof(rounded));

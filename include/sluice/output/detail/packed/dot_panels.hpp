@@ -155,7 +155,12 @@ class DotPanels {
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) sums[r][v] = Dot::add(sums[r][v], inputs, weight[v]);
     }
-    if constexpr (part + 1 < Dot::parts) step<part + 1>(a, stride, at, sums);
+    if constexpr (part + 1 < Dot::parts) {
+#if defined(__aarch64__)
+      asm volatile("" : : : "memory");  // no load of the next part before this: GCC would run out of registers
+#endif
+      step<part + 1>(a, stride, at, sums);
+    }
   }
 
   std::ptrdiff_t inputs_ = 0;

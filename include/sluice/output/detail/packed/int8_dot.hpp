@@ -18,6 +18,14 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#define SLUICE_SDOT 1
+#else
+#define SLUICE_SDOT 0
 #endif
 
 namespace sluice::inline v0::detail {
@@ -30,6 +38,11 @@ struct Int8Dot {
   // Adds four products of unsigned with signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
   using Input = std::uint8_t;
+#elif SLUICE_SDOT
+  // Adds four products of signed bytes to a lane. (i8mm's smmla multiplies twice as many, but a vector of its sums
+  // belongs to two rows, two outputs each: blocks and panels would have to be cut otherwise.)
+  static constexpr int lanes = simd::lanes, depth = 4, offset = 0;
+  using Input = std::int8_t;
 #else
 // Two products of 16 bits. (AVX2's products of bytes, added in pairs, saturate at 16 bits.)
 #if defined(__AVX512BW__)
@@ -49,14 +62,20 @@ struct Int8Dot {
   using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
   using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
   using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
-/// The weights of a vector of lanes, in the form that `add` takes.
+/// The weights of a vector of lanes and the inputs, in the form that `add` takes.
 #if defined(__SSE2__)
   using Weights = Sums;
+  using Inputs = Sums;
+#elif SLUICE_SDOT
+  using Weights = Sums;
+  using Inputs = std::int8_t __attribute__((vector_size(8)));  // four inputs, which the instruction broadcasts
+#elif defined(__aarch64__)
+  using Weights = Shorts;                                       // the first number of every pair, then the second
+  using Inputs = std::int16_t __attribute__((vector_size(8)));  // two inputs, of which an instruction broadcasts one
 #else
   using Weights = Bytes;
-#endif
-
   using Inputs = Sums;
+#endif
   /// The stored form of a weight.
   using Number = std::int8_t;
   /// A vector of weights is added at once.
@@ -71,7 +90,7 @@ struct Int8Dot {
 
   template <int part = 0>
   [[gnu::always_inline]] static Weights weights(std::int8_t const* p) {
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) && !defined(__AVX512F__) || SLUICE_SDOT
     return load<Sums>(p);
 #elif defined(__AVX512BW__)
     return reinterpret_cast<Sums>(_mm512_cvtepi8_epi16(reinterpret_cast<__m256i>(load<Bytes>(p))));
@@ -83,6 +102,9 @@ struct Int8Dot {
 #elif defined(__SSE2__)
     auto const bytes = _mm_loadl_epi64(reinterpret_cast<__m128i const*>(p));
     return reinterpret_cast<Sums>(_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+#elif defined(__aarch64__)
+    auto const order = vcreate_s8(0x0705030106040200);
+    return reinterpret_cast<Weights>(vmovl_s8(vtbl1_s8(reinterpret_cast<int8x8_t>(load<Bytes>(p)), order)));
 #else
     return load<Bytes>(p);
 #endif
@@ -90,12 +112,17 @@ struct Int8Dot {
 
   /// `depth` inputs, broadcast to every lane.
   template <int part = 0>
-  [[gnu::always_inline]] static Sums broadcast(Input const* p) {
+  [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
+#if defined(__aarch64__)
+    using Two = float __attribute__((vector_size(8)));  // only bits
+    return reinterpret_cast<Inputs>(Two{simd::multiplier(load<float>(p))});
+#else
     return load<std::uint32_t>(p) - Sums{};
+#endif
   }
 
   /// sum + inputs * weights.
-  [[gnu::always_inline]] static Sums add(Sums sum, Sums inputs, Weights weights) {
+  [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
 #if defined(__AVX512VNNI__)
     return reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(inputs),
                                                       reinterpret_cast<__m512i>(weights)));
@@ -111,6 +138,14 @@ struct Int8Dot {
 #elif defined(__SSE2__)
     return sum + reinterpret_cast<Sums>(
                      _mm_madd_epi16(reinterpret_cast<__m128i>(inputs), reinterpret_cast<__m128i>(weights)));
+#elif SLUICE_SDOT
+    return reinterpret_cast<Sums>(vdotq_lane_s32(reinterpret_cast<int32x4_t>(sum), reinterpret_cast<int8x16_t>(weights),
+                                                 reinterpret_cast<int8x8_t>(inputs), 0));
+#elif defined(__aarch64__)
+    auto const numbers = reinterpret_cast<int16x8_t>(weights);
+    auto const x = reinterpret_cast<int16x4_t>(inputs);
+    auto const first = vmlal_lane_s16(reinterpret_cast<int32x4_t>(sum), vget_low_s16(numbers), x, 0);
+    return reinterpret_cast<Sums>(vmlal_high_lane_s16(first, numbers, x, 1));
 #else
     Input x[depth];
     __builtin_memcpy(x, &inputs, sizeof(x));

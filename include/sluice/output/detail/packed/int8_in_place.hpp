@@ -22,6 +22,8 @@ namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
+#if defined(__SSE2__)  // where instructions multiply two whole vectors
+
 /// Equal to a product with packed lines, bit for bit, since sums are exact. For so few rows, packing would take longer
 /// than multiplying.
 class Int8InPlace {
@@ -89,6 +91,16 @@ class Int8InPlace {
     }
   }
 };
+
+#else
+
+struct Int8InPlace {
+  static bool suits(Int8Rows const&) { return false; }
+  static void multiply(Int8Lines const&, std::span<float const>, std::span<std::int32_t const>, Int8Rows const&,
+                       ProductWriter const&) {}
+};
+
+#endif
 
 }  // namespace packed
 }  // namespace SLUICE_ISA

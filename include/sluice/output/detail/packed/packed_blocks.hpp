@@ -39,7 +39,11 @@ void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows,
 // Rows x vectors sums are held in registers: enough independent chains to hide the latency of an addition. Few rows
 // take many columns, so that the weights are read at memory bandwidth. A pragma unrolls the loops: at -O2, GCC would
 // keep the sums in memory.
+#if defined(__aarch64__)
+inline constexpr int max_rows = 10;  // inputs and weights need registers: no operand is in memory. 12 would spill
+#else
 inline constexpr int max_rows = simd::registers == 32 ? 12 : 6;
+#endif
 constexpr int vectors(std::ptrdiff_t rows) { return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2; }
 
 /// Computes columns first .. end - 1 (whole panels) of the product of x.rows rows with a weight matrix.

@@ -76,16 +76,18 @@ class FloatPanels {
   }
 
  private:
-  /// sum[r][v] += input(r) * weight(v). Each is loaded once (`rounded` says so): else GCC reads it from the cache again for every
-  /// product, since an operand in memory costs no instruction. Registers hold the inputs or the weights, whichever are fewer.
+  /// sum[r][v] += input(r) * weight(v).
   template <std::size_t Rows, std::size_t Vectors, class Input, class Weight>
   [[gnu::always_inline]] static void add(Input const& input, Weight const& weight, simd::Vec (&sum)[Rows][Vectors]) {
     constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
+#if defined(__x86_64__)
+    // Several rows: everything is loaded once (`rounded` says so). Else GCC reads it from the cache again for every product, as an
+    // operand in memory costs no instruction. Registers hold the inputs or the weights, whichever are fewer.
     constexpr bool inputs = rows <= vectors;
     constexpr auto held = inputs ? rows : vectors, others = inputs ? vectors : rows;
     auto const load = [&](bool of_input, int i) __attribute__((always_inline)) {
       auto const v = of_input ? simd::broadcast(input(i)) : weight(i);
-      return rows > 1 ? simd::rounded(v) : v;  // a weight of one row is used once
+      return rows > 1 ? simd::rounded(v) : v;
     };
     simd::Vec hold[std::size_t{held}];
 #pragma GCC unroll 16
@@ -94,11 +96,19 @@ class FloatPanels {
     for (int j = 0; j < others; ++j) {
       auto const other = load(!inputs, j);
 #pragma GCC unroll 16
-      for (int i = 0; i < held; ++i) {
-        auto& to = inputs ? sum[i][j] : sum[j][i];
-        to += hold[i] * other;
-      }
+      for (int i = 0; i < held; ++i) (inputs ? sum[i][j] : sum[j][i]) += hold[i] * other;
     }
+#else
+    simd::Vec held[Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) held[v] = weight(v);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      auto const value = simd::broadcast(simd::multiplier(input(r)));
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sum[r][v] += value * held[v];
+    }
+#endif
   }
 
   std::ptrdiff_t inputs_ = 0;

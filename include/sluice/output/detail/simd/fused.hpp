@@ -9,6 +9,10 @@
 
 #include <cstdint>
 
+#if defined(__aarch64__) && !__has_builtin(__builtin_elementwise_fma) && !__has_builtin(__builtin_aarch64_fmav4sf)
+#include <arm_neon.h>  // compiles as slowly as half the standard library
+#endif
+
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
@@ -16,7 +20,7 @@ namespace simd {
 /// `lanes` integers of 32 bits.
 using Ints = std::int32_t __attribute__((vector_size(sizeof(Vec))));
 
-#if defined(__FMA__) || defined(__AVX512F__)
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool has_fused = true;  ///< whether fused() rounds once
 #else
 inline constexpr bool has_fused = false;
@@ -33,6 +37,13 @@ inline constexpr bool has_fused = false;
   return __builtin_ia32_vfmaddps512_mask(a, b, c, all, 4);  // 4: the usual rounding
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined(__aarch64__) && __has_builtin(__builtin_elementwise_fma)  // Clang 19
+  return __builtin_elementwise_fma(a, b, c);
+#elif defined(__aarch64__) && __has_builtin(__builtin_aarch64_fmav4sf)  // GCC
+  return __builtin_aarch64_fmav4sf(a, b, c);
+#elif defined(__aarch64__)
+  return reinterpret_cast<Vec>(
+      vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a), reinterpret_cast<float32x4_t>(b)));
 #else
   return a * b + c;
 #endif

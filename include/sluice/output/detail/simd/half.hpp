@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <limits>
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace simd {
@@ -48,6 +52,8 @@ inline constexpr bool
 #elif defined(__F16C__) && defined(__AVX__)
   using Shorts = std::int16_t __attribute__((vector_size(sizeof(Halves))));
   return __builtin_ia32_vcvtph2ps256(reinterpret_cast<Shorts>(x));
+#elif defined(__aarch64__)
+  return reinterpret_cast<Vec>(vcvt_f32_f16(reinterpret_cast<float16x4_t>(x)));
 #else
   using Bits = std::int32_t __attribute__((vector_size(sizeof(Vec))));
   auto const bits = __builtin_convertvector(x, Bits);

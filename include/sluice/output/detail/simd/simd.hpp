@@ -40,6 +40,16 @@
 #else
 #define SLUICE_ISA_FLAGS avx
 #endif
+#elif defined(__aarch64__)  // fused multiply-adds are always there
+#if defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define SLUICE_ISA_FLAGS neon_dotprod_bf16
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define SLUICE_ISA_FLAGS neon_bf16
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define SLUICE_ISA_FLAGS neon_dotprod
+#else
+#define SLUICE_ISA_FLAGS neon
+#endif
 #else
 #define SLUICE_ISA_FLAGS baseline
 #endif
@@ -61,6 +71,9 @@ inline constexpr int registers = 32;  ///< of that width
 #elif defined(__AVX__)
 inline constexpr int lanes = 8;
 inline constexpr int registers = 16;
+#elif defined(__aarch64__)
+inline constexpr int lanes = 4;
+inline constexpr int registers = 32;
 #else
 inline constexpr int lanes = 4;
 inline constexpr int registers = 16;
@@ -91,6 +104,16 @@ template <class T>
   asm("" : "+w"(x));
 #else
   asm("" : "+m"(x));
+#endif
+  return x;
+}
+
+/// x, a number or a short vector that multiplies vectors by its lanes. On AArch64 it is loaded to a register by itself, from
+/// which the multiply-add broadcasts it: Clang would take one more vector operation to broadcast it before.
+template <class T>
+[[gnu::always_inline]] inline T multiplier(T x) {
+#if defined(__aarch64__) && defined(__clang__)
+  asm("" : "+w"(x));
 #endif
   return x;
 }

@@ -26,6 +26,13 @@ namespace simd {
   return static_cast<std::uint32_t>(__builtin_ia32_movmskps256(reinterpret_cast<Vec>(a >= b)));
 #elif defined(__SSE2__)
   return static_cast<std::uint32_t>(__builtin_ia32_movmskps(reinterpret_cast<Vec>(a >= b)));
+#elif defined(__aarch64__)
+  // NEON has no such instruction. Lane i as 16 bits keeps bit i; the product adds all lanes in its upper 16 bits.
+  using Narrow = std::int16_t __attribute__((vector_size(lanes * sizeof(std::int16_t))));
+  auto const narrow = __builtin_convertvector(a >= b, Narrow);
+  std::uint64_t all;
+  __builtin_memcpy(&all, &narrow, sizeof(all));
+  return static_cast<std::uint32_t>((all & 0x0008000400020001u) * 0x0001000100010001u >> 48);
 #else
   std::uint32_t bits = 0;
   for (int i = 0; i < lanes; ++i) bits |= std::uint32_t{a[i] >= b[i]} << i;
