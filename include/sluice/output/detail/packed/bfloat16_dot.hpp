@@ -54,16 +54,22 @@ struct Bfloat16Dot {
     return v;
   }
 
-#if SLUICE_BFLOAT16_DOT && defined(__aarch64__)
+#if SLUICE_BFLOAT16_DOT
   using Input = std::uint16_t;
+#if defined(__aarch64__)
   using Weights = bfloat16x8_t;
   using Inputs = float;  // the bits of two inputs, which the instruction broadcasts
+#else
+  using Weights = __m512bh;
+  using Inputs = __m512bh;
+#endif
   static constexpr int parts = 1;
 
   template <int part>
   [[gnu::always_inline]] static Weights weights(Number const* p) {
     return load<Weights>(p);
   }
+#if defined(__aarch64__)
   template <int part>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
     return simd::multiplier(load<float>(p));
@@ -81,16 +87,7 @@ struct Bfloat16Dot {
         vbfdotq_lane_f32(reinterpret_cast<float32x4_t>(sum), weights, reinterpret_cast<bfloat16x4_t>(Two{inputs}), 0));
 #endif
   }
-#elif SLUICE_BFLOAT16_DOT
-  using Input = std::uint16_t;
-  using Weights = __m512bh;
-  using Inputs = __m512bh;
-  static constexpr int parts = 1;
-
-  template <int part>
-  [[gnu::always_inline]] static Weights weights(Number const* p) {
-    return load<Weights>(p);
-  }
+#else
   template <int part>
   [[gnu::always_inline]] static Inputs broadcast(Input const* p) {
     return reinterpret_cast<Inputs>(_mm512_set1_epi32(load<std::int32_t>(p)));
@@ -98,6 +95,7 @@ struct Bfloat16Dot {
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
     return _mm512_dpbf16_ps(sum, inputs, weights);
   }
+#endif
 #else
   using Input = float;  // rounded
   using Weights = simd::Vec;
