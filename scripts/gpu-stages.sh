@@ -82,7 +82,7 @@ pack() {
 build_libtorch() {
   local torch=$1 kernels
   shift
-  kernels=$(printf '%s;' "$PWD/$build"/tests/CMakeFiles/sluice.cuda.instances.dir/instances_*.o)
+  kernels=$(printf '%s;' "$PWD/$build"/c/cuda/CMakeFiles/sluice.cuda.instances.dir/instances_*.o)
   [ -e "${kernels%%;*}" ] || kernels=''
   set -- ${kernels:+-DSLUICE_TORCH_KERNELS="${kernels%;}"} "$@"
   configure "$build/libtorch" -DCMAKE_PREFIX_PATH="${deps:+$deps;}$torch" -DSLUICE_TORCH=ON -DSLUICE_BUILD_EXAMPLES=AUTO "$@" &&

@@ -30,8 +30,8 @@ tool "$tools/cmake" <<'STUB'
 #!/bin/bash
 echo "cmake $*" >>"$WORK/cmake"
 if [ "$1" = --build ]; then
-  mkdir -p "$2/bin" "$2/tests/CMakeFiles/sluice.cuda.instances.dir"
-  touch "$2/tests/CMakeFiles/sluice.cuda.instances.dir/instances_a.o"
+  mkdir -p "$2/bin" "$2/c/cuda/CMakeFiles/sluice.cuda.instances.dir"
+  touch "$2/c/cuda/CMakeFiles/sluice.cuda.instances.dir/instances_a.o"
   case $* in *sluice.cuda.tests*) cp "$WORK"/programs/sluice.*cuda* "$2/bin" ;; *) cp "$WORK"/programs/*torch* "$2/bin" ;; esac
 fi
 STUB

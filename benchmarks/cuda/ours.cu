@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// The library's kernels.
-#include <sluice/cuda/instances.cuh>
