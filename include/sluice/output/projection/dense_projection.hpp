@@ -37,6 +37,7 @@ class DenseProjection {
 
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size
+  template <class = void>
   explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},
                            Precision precision = Precision::float32)
       : DenseProjection(std::make_shared<PackedMatrix const>(weights, bias, precision)) {}
@@ -47,6 +48,7 @@ class DenseProjection {
 
   /// \param hidden  one vector per query, [queries.size(), d]
   /// \throws std::invalid_argument  if the vectors have another size
+  template <class = void>
   Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     auto const lines = std::ssize(queries);
     auto const blocks = (lines + rows_at_once - 1) / rows_at_once;
@@ -72,6 +74,7 @@ class DenseProjection {
   }
 
   /// All logits [hidden.rows, V], for callers that need whole lines (ensembles). Valid until the next call.
+  template <class = void>
   Scores<float> logits(Hidden<float> const& hidden) {
     auto const size = static_cast<std::size_t>(hidden.rows * vocabulary_size());
     if (logits_.size() < size) logits_.resize(size);

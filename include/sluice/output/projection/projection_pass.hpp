@@ -78,6 +78,7 @@ class ProjectionPass {
   }
 
   /// Appends the answer for one line in memory, which may be overwritten.
+  template <class = void>
   void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
     if (!detail::LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
     if (passes_.empty()) passes_.resize(1);
@@ -115,6 +116,7 @@ class ProjectionPass {
     if (std::ssize(buffer) < size) buffer.resize(static_cast<std::size_t>(size));
   }
 
+  template <class = void>
   static void add(detail::LinePass& pass, Query const& query, std::ptrdiff_t first, float* line, std::ptrdiff_t count) {
     auto const place = static_cast<std::size_t>(first);
     if (detail::LinePass::changes(query)) pass.change({line, static_cast<std::size_t>(count)}, place);

@@ -56,6 +56,7 @@ class Bias {
   /// Changes nothing.
   Bias() = default;
   explicit Bias(std::shared_ptr<ContextGraph const> graph) : graph_(std::move(graph)) {}
+  template <class = void>
   explicit Bias(ContextGraph graph) : graph_(std::make_shared<ContextGraph const>(std::move(graph))) {}
 
   std::shared_ptr<ContextGraph const> const& graph() const { return graph_; }
@@ -107,12 +108,14 @@ class Bias {
     return graph_->credit(state.place);
   }
   /// What a token is paid for what it completes. With the difference of lent(), this is what a step adds.
+  template <class = void>
   float paid(State state, Token token) const {
     return trivial() ? 0 : arrive(state, graph_->arrive(state.place, token));
   }
 
  private:
   /// Goes to a state; returns what is paid for it.
+  template <class = void>
   float arrive(State& state, ContextGraph::State arrived) const {
     state.place = graph_->settle(arrived);
     if (!graph_->options().once) return graph_->paid(arrived);

@@ -43,6 +43,7 @@ class ContextGraph {
   };
 
   /// Without phrases.
+  template <class = void>
   ContextGraph() : ContextGraph(std::vector<BiasedPhrase>{}) {}
   /// \throws std::invalid_argument  naming the phrase: no spellings or an empty one, a negative token, a boost that is
   ///     NaN or infinite, two kinds of boosts, a number of token_boosts that is not the number of tokens; a negative lead
@@ -65,6 +66,7 @@ class ContextGraph {
 
   ContextOptions const& options() const { return options_; }
   /// The state that a token leads to, from any state: what it completes is paid there.
+  template <class = void>
   State arrive(State state, Token token) const {
     for (;; state = fail_[at(state)]) {
       auto const found = child(state, token);
@@ -72,7 +74,10 @@ class ContextGraph {
     }
   }
   /// The state after a token: that of arrive(), unless Matches::first begins anew.
-  State next(State state, Token token) const { return settle(arrive(state, token)); }
+  template <class = void>
+  State next(State state, Token token) const {
+    return settle(arrive(state, token));
+  }
   State settle(State arrived) const { return over_.empty() || over_[at(arrived)] == 0 ? arrived : root; }
   float credit(State state) const { return credit_[at(state)]; }
   float paid(State arrived) const { return paid_[at(arrived)]; }
@@ -80,6 +85,7 @@ class ContextGraph {
   /// Appends one edit for each token that continues or begins a phrase, of what it adds beside -credit(state), which
   /// every token adds. `last`: the output ends after it, so that nothing is lent. Those that begin phrases come first,
   /// then the others, both by token. O(c log r + r) for c tokens that continue one and r that begin one.
+  template <class = void>
   SortedEdits edit(State state, std::vector<Edit>& edits, bool last = false) const {
     auto const& roots = shared_edits(last).edits;
     edits.insert(edits.end(), roots.begin(), roots.end());
@@ -89,6 +95,7 @@ class ContextGraph {
   /// The edits of tokens that begin a phrase.
   SharedEdits const& shared_edits(bool last = false) const { return last ? last_ : begin_; }
   /// The same as edit() but for shared_edits(), some of which those appended replace.
+  template <class = void>
   void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
     go_on(state, edits, 0, 0, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
   }

@@ -79,24 +79,31 @@ struct Sampling {
     if (truncation.off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
     else truncation.ask(query, vocabulary_size);
   }
+  template <class = void>
   Candidate own(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) const {
     auto const list = truncation.apply(line.best, scratch);
     return list.empty() ? Candidate{-1, 0} : draw(list, Sample::noise(seed, 0, position));
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  detail::Marker marker() const { return detail::Marker(watermark); }
+  template <class = void>
+  detail::Marker marker() const {
+    return detail::Marker(watermark);
+  }
   detail::MarkScratch mark_scratch() const { return {}; }
   /// The mark of token `position`, before which the output is `text`, prefix included; a draft's guess has the same.
+  template <class = void>
   detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
                     std::int32_t position) const {
     return marker.mark(text, Sample::noise(seed, 0, position));
   }
+  template <class = void>
   detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
                           std::int32_t position) const {
     return mark(marker, text, seed, position);
   }
   /// Changes the query of ask() for a token with that mark.
+  template <class = void>
   void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
                   std::int32_t vocabulary_size) const {
     if (!mark.marked) return;
@@ -104,6 +111,7 @@ struct Sampling {
     else query.noise = 0, truncation.ask(query, vocabulary_size);
   }
   /// own() for such a token.
+  template <class = void>
   Candidate own_marked(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch,
                        detail::Marker const& marker, detail::Mark const& mark, detail::MarkScratch& weights) const {
     auto const list = truncation.apply(line.best, scratch);

@@ -66,15 +66,21 @@ struct Rejection {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  detail::Marker marker() const { return detail::Marker(watermark); }
+  template <class = void>
+  detail::Marker marker() const {
+    return detail::Marker(watermark);
+  }
   detail::MarkScratch mark_scratch() const { return {}; }
+  template <class = void>
   detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t, std::int32_t) const {
     return marker.mark_with(text, true);
   }
+  template <class = void>
   detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
                           std::int32_t) const {
     return marker.mark_with(text, false);
   }
+  template <class = void>
   void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark, std::int32_t) const {
     query.noise = marker.noise(mark, query.noise);
   }

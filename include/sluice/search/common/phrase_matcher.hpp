@@ -55,7 +55,10 @@ class PhraseMatcher {
   std::int32_t depth(State state) const { return automaton_.depth(state); }  ///< tokens matched
   State fallback(State state) const { return automaton_.fallback(state); }   ///< the next longest prefix; lower
   /// Phrases that end exactly here with all depth() tokens. Shorter ones that end here are found along fallback().
-  std::span<std::int32_t const> phrases(State state) const { return automaton_.patterns(state); }
+  template <class = void>
+  std::span<std::int32_t const> phrases(State state) const {
+    return automaton_.patterns(state);
+  }
   /// Whether any phrase ends here, of any length.
   bool ends(State state) const { return automaton_.ends(state); }
   /// The tokens that extend the match, ascending.

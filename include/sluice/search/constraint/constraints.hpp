@@ -40,6 +40,7 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
 
  public:
   Constraints() = default;
+  template <class = void>
   explicit Constraints(PhraseLists lists)
       : Base(Phrases(lists.all, "all"), AnyOf(lists.any, "any"), OrderedPhrases(lists.ordered, "ordered"),
              Forbidden(lists.none, "none")),

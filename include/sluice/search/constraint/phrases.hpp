@@ -21,11 +21,14 @@ namespace sluice::inline v0 {
 class Phrases : public AnyOf {
  public:
   Phrases() = default;
+  template <class = void>
   explicit Phrases(std::vector<Phrase> const& phrases, std::string name = "phrases")
       : AnyOf(items(phrases), std::move(name)) {}
+  template <class = void>
   Phrases(std::initializer_list<Phrase> phrases) : Phrases(std::vector<Phrase>(phrases)) {}
 
  private:
+  template <class = void>
   static std::vector<std::vector<Phrase>> items(std::vector<Phrase> const& phrases) {
     std::vector<std::vector<Phrase>> items;
     items.reserve(phrases.size());

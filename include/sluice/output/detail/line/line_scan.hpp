@@ -94,7 +94,10 @@ class LineScan {
 
   /// After the last chunk: the k best, or all that are not -infinity if there are fewer. Best first, equal scores in
   /// order of index.
-  std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
+  template <class = void>
+  std::span<Found const> best() {
+    return k_ == 0 ? std::span<Found const>{} : best_.finish();
+  }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
   float maximum() const { return (simd::max)(simd::load(tops_)); }
