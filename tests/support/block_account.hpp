@@ -74,14 +74,29 @@ struct BlockAccount {
 
   /// Requests guesses, and makes some.
   void draft() {
-    std::vector<double> const known{-1, 0, 0.02, 0.3};
     if (below(3) == 0) static_cast<void>(search.progress(state));  // it may be called at any time
-    Draft draft{.slot = 20, .added = known[static_cast<std::size_t>(below(4))], .explore = below(2) == 0};
+    std::vector<double> costs(16), rates(16);                      // as a decoder may have measured them
+    for (auto& one : costs) one = std::array{-1.0, 0.0, 0.02, 0.3}[static_cast<std::size_t>(below(4))];
+    for (auto& one : rates) one = 0.25 * below(5);
+    Draft draft{.slot = 20, .measure = below(3) == 0 ? below(6) : -1};
+    if (below(4) != 0) draft.costs = costs, draft.rates = rates;
     auto const some = search.draft(state, draft);
-    auto const cost = search.cost > 0 ? search.cost : draft.added >= 0 ? draft.added : 0.25;
-    adapting.set_cost(cost);
-    wanted = search.adaptive ? adapting.best(most()) : most();
-    if (search.adaptive && search.cost == 0 && draft.explore && wanted == 0 && most() > 0) wanted = 1, ++seen.asked_one;
+    auto const round = adapting.round();
+    CHECK((draft.verified == round.verified && draft.right == round.right && draft.most == most()));
+    adapting.begin_round();
+    auto cost = search.cost > 0 ? search.cost : 0.25;
+    wanted = most();
+    if (search.adaptive) {
+      adapting.set_cost(cost);
+      if (search.cost > 0 || draft.costs.empty()) {
+        wanted = adapting.best(most());
+      } else {
+        wanted = adapting.best(most(), costs, rates);
+        if (draft.measure >= 0) wanted = std::min(draft.measure, most()), ++seen.measured;
+        auto const g = static_cast<std::size_t>(std::max(wanted, 1));
+        if (costs[g - 1] >= 0) cost = costs[g - 1] / static_cast<double>(g);
+      }
+    }
     adapting.ask(wanted);
     CHECK(some == (wanted > 0));
     CHECK(draft.count == wanted);

@@ -44,7 +44,7 @@ struct ToldBlocks {
 /// Totals over all sentences.
 struct SeenBlocks {
   std::size_t ended = 0, full = 0, stuck = 0, left = 0;
-  std::size_t kept = 0, forked = 0, forced = 0, asked_one = 0, lost = 0;
+  std::size_t kept = 0, forked = 0, forced = 0, measured = 0, lost = 0;
 };
 
 /// Makes `count` guesses, some of them invalid; if `drawn`, with the distributions they were drawn from.

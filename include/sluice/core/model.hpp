@@ -118,8 +118,13 @@ struct Draft {
   std::vector<Token>* tokens = nullptr;  ///< where they are appended
   std::uint64_t seed = 0;                ///< of the sentence: drawing with it gives the draws of Sample
   std::int32_t position = 0;             ///< of the first token to be guessed, in the output
-  double added = -1;     ///< what one guess per sentence adds to a step, as a fraction of it; < 0: not known
-  bool explore = false;  ///< true now and then: guess to learn that
+  /// [g - 1]: what g guesses for each sentence add to a step, as a fraction of it; < 0: not known. Empty: nothing is known.
+  std::span<double const> costs{};
+  std::span<double const> rates{};  ///< [i]: how many of the guesses after i right ones were right lately, of all sentences
+  std::int32_t measure = -1;        ///< >= 0: guess so many, if an output does not depend on it, to learn that
+  /// What a search answers: the guesses of its last round that were verified, one after the other; how many of them were right;
+  /// how many it could have next on one path.
+  std::int32_t verified = 0, right = 0, most = 0;
   DraftTree* tree = nullptr;  ///< not null: guesses may branch
   /// The line from which the last token of `pending` was chosen: line `seen_line` of the last row that went to slot `seen`.
   /// -1: the line after the first `length` tokens of `slot`.

@@ -3,132 +3,83 @@
 
 #include <support/catch.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <random>
-#include <vector>
 
 using namespace sluice::test;
 using sluice::detail::StepTimes;
 
-TEST_CASE("what a guess costs is learnt from the steps", "[step_times]") {
-  struct Machine {
-    double fixed, each, guess;
+TEST_CASE("times of steps and of guesses are those measured, whatever their shape", "[step_times]") {
+  // Two guesses cost nothing, the third as much as a step; and a step of 64 sentences takes three times one of 8.
+  auto const shape = [](double sentences, std::size_t guesses) {
+    return 1e-3 * std::sqrt(sentences) * (guesses < 3 ? 1.0 : 2.0 + 0.1 * static_cast<double>(guesses));
   };
-  for (auto const& machine : {Machine{1e-3, 0, 1e-4}, Machine{1e-4, 1e-4, 1e-4}, Machine{0, 2e-3, 3e-3},
-                              Machine{4e-2, 1e-3, 5e-3}, Machine{1e-5, 1e-6, 1e-4}}) {
-    std::mt19937_64 random(7);
-    std::uniform_real_distribution<double> noise(0.95, 1.05);
-    StepTimes times;
-    CHECK(times.added(1) < 0);
-    for (int step = 0; step < 600; ++step) {
-      auto const sentences = static_cast<double>(1 + random() % 64);
-      auto const guesses = random() % 3 == 0 ? 0.0 : sentences * static_cast<double>(random() % 4);
-      auto const outlier = random() % 50 == 0 ? 30.0 : 1.0;  // a busy machine
-      times.note(outlier * noise(random) * (machine.fixed + machine.each * sentences + machine.guess * guesses),
-                 sentences, guesses);
-    }
-    for (double const sentences : {1.0, 8.0, 64.0}) {
-      auto const truth = machine.guess * sentences / (machine.fixed + machine.each * sentences);
-      INFO("sentences " << sentences << ", truth " << truth << ", learnt " << times.added(sentences));
-      if (truth > 5) CHECK(times.added(sentences) > 1);  // no guess would pay
-      else if (sentences > 1) CHECK((times.added(sentences) > truth / 2 && times.added(sentences) < truth * 2));
-      CHECK((times.added(sentences) < 0.5) == (truth < 0.5));
-    }
-  }
-}
-
-TEST_CASE("what is not known is believed, and found out now and then", "[step_times]") {
-  StepTimes times;
-  int explored = 0;
-  for (int step = 0; step < 1280; ++step) {
-    times.note(1e-3, 4, 0);
-    explored += times.explore() ? 1 : 0;
-  }
-  CHECK(explored == 10);
-  CHECK((times.added(4) > 0.05 && times.added(4) < 1));
-  times.note(0, 4, 0), times.note(1e-3, 0, 0);  // nothing happened
-  CHECK((times.added(4) > 0.05 && times.added(4) < 1));
-}
-
-namespace {
-
-/// Least squares over all steps and what was believed at first, each row with its weight: by elimination, in more digits.
-class Reference {
- public:
-  using Row = std::array<long double, 4>;  // fixed, each, guess; seconds
-
-  void note(long double seconds, long double sentences, long double guesses) {
-    if (steps_.empty()) {
-      guess_ = {0.75L * seconds, 0.25L * seconds / sentences, 0.25L * seconds / sentences};
-      for (std::size_t i = 0; i < 3; ++i) believed_ += guess_[i];
-      auto const weight = 0.1L / (seconds * seconds);
-      for (std::size_t i = 0; i < 3; ++i) {
-        auto const scale = std::sqrt(weight) * (i == 0 ? 1 : sentences);
-        beliefs_[i][i] = scale, beliefs_[i][3] = scale * guess_[i];
-      }
-      times_ = guess_;
-    }
-    auto const expected = std::max(times_[0] + times_[1] * sentences + times_[2] * guesses, 0.1L * guess_[0]);
-    auto const y = std::min(seconds, 2 * expected);
-    steps_.push_back({1 / y, sentences / y, guesses / y, 1});  // relative errors
-    solve();
-  }
-  long double added(long double sentences) const {
-    auto const plain = std::max(times_[0] + times_[1] * sentences, 0.05L * believed_);
-    return std::clamp(times_[2] * sentences / plain, 0.01L, 10.0L);
-  }
-
- private:
-  void solve() {
-    std::array<Row, 3> normal{};
-    auto const add = [&](Row const& row, long double weight) {
-      for (std::size_t i = 0; i < 3; ++i)
-        for (std::size_t j = 0; j < 4; ++j) normal[i][j] += weight * row[i] * row[j];
-    };
-    for (auto const& belief : beliefs_) add(belief, 1);
-    for (std::size_t i = 0; i < steps_.size(); ++i)
-      add(steps_[i], std::pow(0.99L, static_cast<long double>(steps_.size() - 1 - i)));
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t k = 0; k < 3; ++k) {
-        if (k == i) continue;
-        auto const factor = normal[k][i] / normal[i][i];
-        for (std::size_t j = 0; j < 4; ++j) normal[k][j] -= factor * normal[i][j];
-      }
-    for (std::size_t i = 0; i < 3; ++i) times_[i] = normal[i][3] / normal[i][i];
-  }
-
-  std::vector<Row> steps_;
-  std::array<Row, 3> beliefs_{};
-  std::array<long double, 3> guess_{}, times_{};
-  long double believed_ = 0;
-};
-
-}  // namespace
-
-TEST_CASE("what is learnt of the steps are their least squares", "[step_times]") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);
-    auto const uniform = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+    std::uniform_real_distribution<double> noise(0.97, 1.03);
     StepTimes times;
-    Reference reference;
-    auto const fixed = uniform(1e-4, 1e-2), each = uniform(0, 1e-3), guess = std::pow(10, uniform(-6, -1));
-    for (int step = 0; step < 60; ++step) {
-      auto const sentences = static_cast<double>(1 + random() % 20);
-      auto const guesses = static_cast<double>(random() % 3 * random() % 30);
-      auto const outlier = random() % 9 == 0 ? 5.0 : random() % 9 == 0 ? 0.01 : 1.0;
-      auto const seconds = outlier * uniform(0.9, 1.1) * (fixed + each * sentences + guess * guesses);
-      times.note(seconds, sentences, guesses), reference.note(seconds, sentences, guesses);
-      times.note(0, sentences, guesses), times.note(-1, sentences, guesses);  // these say nothing
-      times.note(seconds, 0, guesses), times.note(seconds, -1, guesses);
-      for (auto const asked : {1.0, 7.0, 100.0}) {
-        auto const expected = static_cast<double>(reference.added(asked));
-        INFO("seed " << seed << ", step " << step << ", " << asked << " sentences");
-        CHECK_THAT(times.added(asked), WithinRel(expected, 1e-6));
-      }
+    CHECK((times.plain(1) < 0 && times.added(1, 1) < 0 && times.weight(1, 1) == 0));
+    for (int step = 0; step < 8'000; ++step) {
+      auto const sentences = std::size_t{1} << (3 * (random() % 3));
+      auto const guesses = random() % 6;
+      auto const outlier = step > 1'000 && random() % 100 == 0 ? 30.0 : 1.0;  // a busy machine
+      times.note(outlier * noise(random) * shape(static_cast<double>(sentences), guesses), sentences,
+                 guesses * sentences);
+      times.note(0, sentences, 0), times.note(-1, sentences, 0), times.note(1, 0, 0);  // these say nothing
     }
+    for (std::size_t const sentences : {1, 8, 64}) {
+      auto const n = static_cast<double>(sentences);
+      CHECK_THAT(times.plain(sentences), WithinRel(shape(n, 0), 0.1));
+      for (std::size_t g = 1; g < 6; ++g) {
+        INFO("seed " << seed << ", " << sentences << " sentences, " << g << " guesses");
+        CHECK_THAT(times.added(sentences, g), WithinAbs(shape(n, g) / shape(n, 0) - 1, 0.2));
+        CHECK(times.weight(sentences, g) == 16);
+      }
+      CHECK(times.added(sentences, 7) < 0);
+    }
+  }
+}
+
+TEST_CASE("what was not measured is taken from about as many sentences, or not known", "[step_times]") {
+  StepTimes times;
+  times.note(1, 16, 16);  // no step without guesses to compare it with
+  CHECK(times.added(16, 1) < 0);
+  times.note(1, 16, 0);
+  CHECK(times.plain(16) < 0);  // the first steps are slow
+  times.note(0.5, 16, 0), times.note(0.5, 16, 0);
+  CHECK(times.plain(16) == 0.5);
+  CHECK((times.plain(17) == 0.5 && times.plain(19) == 0.5 && times.plain(20) < 0 && times.plain(15) < 0));
+  times.note(0.75, 16, 16);
+  CHECK((times.added(16, 1) == 0.5 && times.weight(16, 1) == 1));
+  CHECK((times.added(32, 1) == 0.5 && times.added(8, 1) == 0.5));  // an octave away
+  CHECK((times.added(48, 1) < 0 && times.added(5, 1) < 0 && times.added(16, 2) < 0));
+  CHECK((times.added(16, 0) == 0.5 && times.added(16, 99) < 0));
+
+  // Some sentences had guesses, others had none: in proportion. Of few, little is learnt.
+  times.note(0.6, 16, 4);
+  CHECK_THAT(times.added(16, 1), WithinAbs(0.5, 1e-9));  // 0.8, and the first three are the least
+  CHECK(times.weight(16, 1) == 1.25);
+  times.note(0.5, 16, 24);
+  CHECK_THAT(times.added(16, 2), WithinAbs(0, 1e-9));
+  times.note(0.1, 16, 16 * 20);
+  CHECK(times.added(16, 16) == 0);  // never less than nothing
+  CHECK(times.added(16, 20) == 0);
+
+  for (int i = 0; i < 20; ++i) times.note(0.75, 16, 16);
+  CHECK(times.weight(16, 1) == 16);
+  times.fade();
+  CHECK((times.weight(16, 1) == 2 && times.plain(16) == 0.5 && times.added(16, 1) > 0.45));
+}
+
+TEST_CASE("any number of sentences has its row", "[step_times]") {
+  StepTimes times;
+  for (std::size_t sentences = 1; sentences < std::size_t{1} << 40; sentences += (sentences + 3) / 4) {
+    auto const seconds = static_cast<double>(sentences);
+    times.note(seconds, sentences, 0), times.note(seconds, sentences, 0);
+    INFO(sentences);
+    REQUIRE(times.plain(sentences) > 0);
+    if (sentences <= 8) CHECK(times.plain(sentences) == seconds);
+    else if (sentences < 500'000) CHECK_THAT(times.plain(sentences), WithinRel(seconds, 0.25));
   }
 }

@@ -82,7 +82,7 @@ class Loop {
       state_.stopwatch.book(seconds.search);
       return true;
     }
-    speculation_.learn(step_.plan());
+    speculation_.learn(step_);
     for (auto* s : step_.chosen())
       if (step_.advance(*s)) speculation_.ask(*s);
     speculation_.propose(step_);

@@ -6,14 +6,13 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/model.hpp>
-#include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
+#include <sluice/decode/loop/guess_policy.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
 #include <sluice/decode/loop/loop_state.hpp>
 #include <sluice/decode/loop/results.hpp>
 #include <sluice/decode/loop/running.hpp>
 #include <sluice/decode/loop/step.hpp>
-#include <sluice/decode/loop/step_times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +23,7 @@
 namespace sluice::inline v0::detail {
 
 /// Collects the drafts that the sentences of a step want, and asks the model for all of them in one call. Does nothing unless
-/// model and search support guesses. Learns what a guess costs.
+/// model and search support guesses. Learns what guesses cost and bring.
 class Speculation {
  public:
   template <class = void>
@@ -33,27 +32,39 @@ class Speculation {
 
   /// To be called after a step has run: notes how long it and its guesses took.
   template <class = void>
-  void learn(StepPlan const& step) {
+  void learn(Step const& step) {
     drafts_.clear();
     if (!on_) return;
-    std::size_t tokens = 0;
-    for (auto const& row : step.rows) tokens += row.tokens.size();
-    auto const seconds = state_.statistics.seconds.model + state_.statistics.seconds.output;
-    auto const rows = static_cast<double>(step.rows.size());
-    times_.note(seconds - std::exchange(seconds_, seconds), rows, static_cast<double>(tokens) - rows);
-    added_ = times_.added(rows);
+    auto const& seconds = state_.statistics.seconds;
+    auto const now = seconds.model + seconds.output + seconds.search;
+    auto const spent = now - std::exchange(seconds_, now);
+    auto const& rows = step.plan().rows;
+    std::size_t sentences = 0, tokens = 0;
+    for (auto const* s : step.chosen()) {
+      if (s->rows() == 0) continue;
+      std::size_t its = 0;
+      for (auto i = s->part.from.rows; i < s->part.to.rows; ++i) its += rows[i].tokens.size();
+      if (!s->prefill.done() && its > 1) return;  // tokens of a prompt are no guesses
+      ++sentences, tokens += its;
+    }
+    if (sentences > 0) policy_.step(spent, sentences, tokens - sentences);
   }
 
   /// Asks a sentence that continues whether it wants guesses.
   template <class = void>
   void ask(Running& s) {
     if (!on_ || !s.prefill.done()) return;
-    Draft draft{.slot = s.base, .added = added_, .explore = times_.explore(), .remember = s.request->remember};
+    Draft draft{.slot = s.base,
+                .costs = policy_.costs(),
+                .rates = policy_.rates(),
+                .measure = policy_.measure(),
+                .remember = s.request->remember};
     try {
       if (s.search->draft(draft)) drafts_.push_back(draft);
     } catch (...) {
       results_.finish_by_exception(s, Failure::search);
     }
+    policy_.count(draft.verified, draft.right, draft.most);
   }
 
   /// Has the model guess for all sentences that want it. If it throws, these sentences end.
@@ -76,8 +87,8 @@ class Speculation {
   Results& results_;
   bool on_;
   std::vector<Draft> drafts_;
-  StepTimes times_;
-  double seconds_ = 0, added_ = -1;  // of all steps so far; by a guess
+  GuessPolicy policy_;
+  double seconds_ = 0;  // of all steps so far
 };
 
 }  // namespace sluice::inline v0::detail

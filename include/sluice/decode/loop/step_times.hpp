@@ -1,83 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Learns from the steps what a guess costs on this machine.
+/// Learns from the steps what guesses cost on this machine.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <algorithm>
-#include <cstdint>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
 
 namespace sluice::inline v0::detail {
 
-/// Learns how long a step takes: fixed + each * sentences + guess * guesses seconds. Least squares with exponential forgetting,
-/// and a prior that few steps override.
+/// A table of measured times: of steps without guesses, by the number of sentences; and what guesses add to them, by guesses per
+/// sentence. Nothing is fitted: what five tokens of a sentence cost beside one depends on caches and instructions, and is no line.
+/// 20 kB; no allocation.
 class StepTimes {
  public:
+  static constexpr std::size_t most = 16;  ///< guesses per sentence that are told apart
+
   /// \param seconds  the time of a step, and of making the guesses that it verified
+  /// \param guesses  of all sentences
   template <class = void>
-  void note(double seconds, double sentences, double guesses) {
-    if (!(seconds > 0) || !(sentences > 0)) return;
-    if (steps_++ == 0) believe(seconds, sentences);
-    Three const x{1, sentences, guesses};
-    auto const expected = (std::max)(x[0] * times_[0] + x[1] * times_[1] + x[2] * times_[2], 0.1 * believed_[0]);
-    auto const y = (std::min)(seconds, 2 * expected);  // an outlier: another program had the processor
-    auto const weight = 1 / (y * y);                   // relative errors count
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 3; ++j) products_[i][j] = fade * products_[i][j] + weight * x[i] * x[j];
-      sums_[i] = fade * sums_[i] + weight * y * x[i];
-    }
-    solve();
+  void note(double seconds, std::size_t sentences, std::size_t guesses) {
+    if (!(seconds > 0) || sentences == 0) return;
+    auto& row = rows_[row_of(sentences)];
+    if (guesses == 0) return row[0].note(seconds, 1, 2 * row[0].value);
+    auto const plain = this->plain(sentences);
+    if (plain < 0) return;  // nothing to compare with
+    auto const each = static_cast<double>(guesses) / static_cast<double>(sentences);
+    auto const number = std::clamp(std::round(each), 1.0, static_cast<double>(most));
+    auto& cell = row[static_cast<std::size_t>(number)];
+    // In proportion, where some sentences had more guesses than others. Of few guesses little can be learnt.
+    auto const most_likely = 2 * (1 + (std::max)(cell.value, 0.0)) - 1;
+    cell.note((seconds / plain - 1) * (std::max)(number / each, 0.5), (std::min)(each, 1.0), most_likely);
   }
 
-  /// What one guess per sentence adds to a step of so many sentences, as a fraction of the step; < 0: not known.
+  /// Seconds of a step of so many sentences without guesses; < 0: not known.
   template <class = void>
-  double added(double sentences) const {
-    if (steps_ == 0) return -1;
-    auto const plain =
-        (std::max)(times_[0] + times_[1] * sentences, 0.05 * (believed_[0] + believed_[1] + believed_[2]));
-    return std::clamp(times_[2] * sentences / plain, 0.01, 10.0);
+  double plain(std::size_t sentences) const {
+    auto const& cell = rows_[row_of(sentences)][0];
+    return cell.weight >= 2 ? cell.value : -1;
   }
 
-  /// Whether to guess in this step even if guesses did not pay lately.
-  bool explore() const { return steps_ % 128 == 127; }
+  /// What so many guesses for each sentence add to such a step, as a fraction of it; < 0: not known. From about as many sentences,
+  /// if it was measured for these alone. O(1).
+  template <class = void>
+  double added(std::size_t sentences, std::size_t guesses) const {
+    auto const* const cell = near(sentences, guesses);
+    return cell == nullptr ? -1 : (std::max)(cell->value, 0.0);
+  }
+  /// Steps from which that is known, at most 16.
+  template <class = void>
+  double weight(std::size_t sentences, std::size_t guesses) const {
+    auto const* const cell = near(sentences, guesses);
+    return cell == nullptr ? 0 : cell->weight;
+  }
+
+  /// Makes room for news: what guesses add counts for no more than two steps.
+  template <class = void>
+  void fade() {
+    for (auto& row : rows_)
+      for (std::size_t g = 1; g <= most; ++g) row[g].weight = (std::min)(row[g].weight, 2.0);
+  }
 
  private:
-  using Three = double[3];
-  static constexpr double fade = 0.99;
+  struct Cell {
+    double value = 0, weight = 0;
 
-  template <class = void>
-  void believe(double seconds, double sentences) {
-    auto const weight = 0.1 / (seconds * seconds);
-    Three const believed{0.75 * seconds, 0.25 * seconds / sentences, 0.25 * seconds / sentences};
-    Three const belief{weight, weight * sentences * sentences, weight * sentences * sentences};
-    for (int i = 0; i < 3; ++i) times_[i] = believed_[i] = believed[i], belief_[i] = belief[i];
-  }
-
-  /// times_: (products_ + belief_ on the diagonal) times_ = sums_ + belief_ believed_, by Cramer's rule. The matrix is
-  /// symmetric and positive definite.
-  template <class = void>
-  void solve() {
-    Three matrix[3], right;
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 3; ++j) matrix[i][j] = products_[i][j] + (i == j ? belief_[i] : 0);
-      right[i] = sums_[i] + belief_[i] * believed_[i];
+    /// \param bound  what is above it was an outlier: another program had the processor
+    void note(double sample, double its_weight, double bound) {
+      if (weight >= 2) sample = (std::min)(sample, bound);
+      weight = (std::min)(weight + its_weight, 16.0);
+      // The first steps of a kind are slower: pages and caches are cold.
+      if (weight <= 3) value = weight <= its_weight ? sample : (std::min)(value, sample);
+      else value += (sample - value) * its_weight / weight;
     }
-    Three cofactors[3];
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) {
-        auto const *const a = matrix[(i + 1) % 3], *const b = matrix[(i + 2) % 3];
-        cofactors[i][j] = a[(j + 1) % 3] * b[(j + 2) % 3] - a[(j + 2) % 3] * b[(j + 1) % 3];
-      }
-    auto const& first = cofactors[0];
-    auto const determinant = matrix[0][0] * first[0] + matrix[0][1] * first[1] + matrix[0][2] * first[2];
-    for (int i = 0; i < 3; ++i)
-      times_[i] = (cofactors[i][0] * right[0] + cofactors[i][1] * right[1] + cofactors[i][2] * right[2]) / determinant;
+  };
+
+  /// Rows: 1 to 7 sentences, then four per octave.
+  static std::size_t row_of(std::size_t sentences) {
+    if (sentences < 8) return (std::max)(sentences, std::size_t{1}) - 1;
+    auto const octave = static_cast<std::size_t>(std::bit_width(sentences)) - 4;
+    return (std::min)(7 + 4 * octave + ((sentences >> (octave + 1)) & 3), row_count - 1);
+  }
+  /// The nearest cell that holds something, at most an octave away.
+  template <class = void>
+  Cell const* near(std::size_t sentences, std::size_t guesses) const {
+    auto const g = std::clamp(guesses, std::size_t{1}, most);
+    auto const row = row_of(sentences);
+    for (std::size_t d = 0; d <= 4; ++d) {
+      if (row + d < row_count && rows_[row + d][g].weight > 0) return &rows_[row + d][g];
+      if (row >= d && rows_[row - d][g].weight > 0) return &rows_[row - d][g];
+    }
+    return nullptr;
   }
 
-  Three products_[3] = {}, belief_ = {};  // the belief's matrix is diagonal
-  Three sums_ = {}, believed_ = {}, times_ = {};
-  std::uint64_t steps_ = 0;
+  static constexpr std::size_t row_count = 72;
+  std::array<std::array<Cell, most + 1>, row_count> rows_{};
 };
 
 }  // namespace sluice::inline v0::detail

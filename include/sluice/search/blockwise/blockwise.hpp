@@ -164,18 +164,13 @@ struct Blockwise {
     }
   }
 
-  /// The number of guesses on one path for the next round.
-  std::int32_t wanted(State const& s) const {
-    auto const most = this->most(s);
-    return adaptive ? s.adapting.best(most) : most;
-  }
-
   bool draft(State& s, Draft& draft) const {
     s.built = false;
     if (s.ended) return false;
-    s.adapting.set_cost(cost > 0 ? cost : draft.added >= 0 ? draft.added : 0.25);
-    auto count = wanted(s);
-    if (adaptive && cost == 0 && draft.explore) count = (std::max)(count, (std::min)(1, most(s)));
+    auto const [verified, right] = s.adapting.round();
+    draft.verified = verified, draft.right = right, draft.most = most(s);
+    s.adapting.begin_round();
+    auto const count = wanted(s, draft);
     s.adapting.ask(count), s.wanted = count;
     if (branches > 1 || draws) {
       s.drafted.nodes = most_nodes(count), s.drafted.leaves = branches, s.drafted.draws = draws;
@@ -240,6 +235,19 @@ struct Blockwise {
   std::int32_t most(State const& s) const {
     auto const most = (std::max)(0, (std::min)(block - 1, s.bounds.max - s.size() - 1));
     return branches == 1 && nodes > 0 ? (std::min)(most, nodes) : most;
+  }
+  /// The number of guesses on one path for the next round.
+  std::int32_t wanted(State& s, Draft const& draft) const {
+    auto const most = this->most(s);
+    auto const measured = cost == 0 && !draft.costs.empty();
+    s.adapting.set_cost(cost > 0 ? cost : 0.25);
+    if (!adaptive) return most;
+    if (!measured) return s.adapting.best(most);
+    auto const count =
+        draft.measure >= 0 ? (std::min)(draft.measure, most) : s.adapting.best(most, draft.costs, draft.rates);
+    auto const place = (std::min)(static_cast<std::size_t>((std::max)(count, 1)), draft.costs.size()) - 1;
+    if (draft.costs[place] >= 0) s.adapting.set_cost(draft.costs[place] / static_cast<double>(place + 1));
+    return count;
   }
   /// The maximum number of guesses, for `count` on one path.
   std::int32_t most_nodes(std::int32_t count) const {
