@@ -94,7 +94,7 @@ order=$(sed -n 's/^ok      \(.*\), [0-9]* s of .*/\1/p' "$work/said" | paste -sd
 libtorch,decodings libtorch,translations PyTorch page,again" ] || fail "order: $order"
 grep -q -- '-DSLUICE_CUDA_STRICT=OFF .*-DSLUICE_NATIVE=ON' "$work/cmake" || fail "warnings are errors, or for any processor"
 grep -q -- '--build build/gpu .*-- -k 0' "$work/cmake" || fail "a unit that fails stops all"
-grep -q -- "-DSLUICE_TORCH_KERNELS=$tree/build/gpu/tests/.*/instances_a.o" "$work/cmake" || fail "libtorch compiles the kernels again"
+grep -q -- "-DSLUICE_TORCH_KERNELS=$tree/build/gpu/c/cuda/.*/instances_a.o" "$work/cmake" || fail "libtorch compiles the kernels again"
 grep -q -- "-DSLUICE_CUBLAS_ROOT=$work/packages/nvidia/cu13" "$work/cmake" || fail "PyPI's cuBLAS was not found"
 grep -q -- '-B build/gpu/libtorch .*-DSLUICE_TORCH=ON' "$work/cmake" || fail "libtorch: where?"
 # One program's types by themselves: a case runs once.

@@ -39,6 +39,13 @@ class GuessPolicy {
     measure_ = choose();
   }
 
+  /// The same after a step whose time says nothing.
+  template <class = void>
+  void pass() {
+    settle();
+    guesses_ = 0;
+  }
+
   /// What a sentence says of that step.
   /// \param verified, right  its guesses that were verified, one after the other, and how many of them were right
   /// \param can              the most that it could have next on one path

@@ -39,15 +39,17 @@ class Speculation {
     auto const now = seconds.model + seconds.output + seconds.search;
     auto const spent = now - std::exchange(seconds_, now);
     auto const& rows = step.plan().rows;
-    std::size_t sentences = 0, tokens = 0;
+    // A step is no measure if it has tokens of a prompt, or if many of its sentences begin: the encoder has emptied the caches.
+    std::size_t sentences = 0, fresh = 0, tokens = 0, prompts = 0;
     for (auto const* s : step.chosen()) {
       if (s->rows() == 0) continue;
       std::size_t its = 0;
       for (auto i = s->part.from.rows; i < s->part.to.rows; ++i) its += rows[i].tokens.size();
-      if (!s->prefill.done() && its > 1) return;  // tokens of a prompt are no guesses
       ++sentences, tokens += its;
+      if (!s->prefill.done()) ++fresh, prompts += its - 1;
     }
-    if (sentences > 0) policy_.step(spent, sentences, tokens - sentences);
+    if (sentences == 0 || 4 * fresh > sentences || prompts > 0) return policy_.pass();
+    policy_.step(spent, sentences, tokens - sentences);
   }
 
   /// Asks a sentence that continues whether it wants guesses.
