@@ -53,6 +53,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/check_plan.hpp
   include/sluice/decode/loop/compiled_loop.hpp
   include/sluice/decode/loop/encoding.hpp
+  include/sluice/decode/loop/guess_policy.hpp
   include/sluice/decode/loop/interfaces.hpp
   include/sluice/decode/loop/list_running.hpp
   include/sluice/decode/loop/loop.hpp

@@ -67,7 +67,8 @@ TEST_CASE("what has not begun has no length, and is one hypothesis wide", "[defa
 TEST_CASE("a draft asks for no guess, and knows no price", "[defaults]") {
   Draft const draft;
   CHECK((draft.slot == 0 && draft.length == 0 && draft.count == 0 && draft.seed == 0 && draft.position == 0));
-  CHECK((draft.added == -1 && !draft.explore && draft.seen == -1 && draft.seen_line == 0));
+  CHECK((draft.costs.empty() && draft.rates.empty() && draft.measure == -1 && draft.most == 0));
+  CHECK((draft.verified == 0 && draft.right == 0 && draft.seen == -1 && draft.seen_line == 0));
   DraftTree tree;
   CHECK((tree.nodes == 0 && tree.leaves == 1 && tree.cost == 0 && !tree.draws));
   tree.parents = {-1}, tree.drawn.resize(1), tree.candidates = {{1, -1}};
