@@ -108,8 +108,9 @@ class GuessPolicy {
       auto const& one = found_[g - 1];
       upper = (std::min)({1.0, (one.right + 1) / (one.tried + 1), one.tried < 1 ? upper : 1.0});
       tokens += chance *= upper;
-      cost = (std::max)(cost, costs_[g - 1]);
-      if (tries_[g - 1] >= 6 || (one.tried >= 8 && times_.weight(sentences_, g) >= 3)) continue;
+      auto const known = times_.weight(sentences_, g) >= 3;  // the first steps of a kind are slow
+      if (known) cost = (std::max)(cost, costs_[g - 1]);
+      if (tries_[g - 1] >= 6 || (one.tried >= 8 && known)) continue;
       if (tokens / (1 + cost) < gain * best) continue;
       ++tries_[g - 1], since_measured_ = 0;
       return static_cast<std::int32_t>(g);
