@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 
@@ -82,7 +81,8 @@ class StepTimes {
   /// Rows: 1 to 7 sentences, then four per octave.
   static std::size_t row_of(std::size_t sentences) {
     if (sentences < 8) return (std::max)(sentences, std::size_t{1}) - 1;
-    auto const octave = static_cast<std::size_t>(std::bit_width(sentences)) - 4;
+    std::size_t octave = 0;
+    while (sentences >> octave >= 16) ++octave;
     return (std::min)(7 + 4 * octave + ((sentences >> (octave + 1)) & 3), row_count - 1);
   }
   /// The nearest cell that holds something, at most an octave away.
