@@ -42,6 +42,18 @@ says '| OpenBLAS | 0.3.21, which chose SkylakeX |'
 says 'Not measured: `sluice.bench.log_softmax_top_k` was not built.'
 says 'Not measured: `sluice.bench.llama` failed: no such device.'
 says 'These figures mean nothing.'
+# A page has a section for each processor; a run replaces its own.
+sections() { grep -c '^## ' "$work/page.md" || true; }
+[ "$(sections)" = 1 ] || fail "a first page has $(sections) sections"
+{ sed '/^## /,$d' "$work/page.md"; printf '## Another processor\n\nMeasured long ago.\n\n'; sed -n '/^## /,$p' "$work/page.md"; printf '\n## A third\n\nLast.\n'; } >"$work/both"
+mv "$work/both" "$work/page.md"
+sed -i 's/2\.00/9.99/' "$work/page.md"
+if peers --out "$work/page.md"; then fail "a program failed, and it ended well"; fi
+[ "$(sections)" = 3 ] || fail "of three sections there are $(sections)"
+says 'Measured long ago.'
+says '| float32 | 5 | 60.0 | oneDNN | 30.0 | **2.00** |'
+if grep -q '9\.99' "$work/page.md"; then fail "its own section was not replaced"; fi
+[ "$(tail -n 3 "$work/page.md" | tr '\n' ' ')" = "## A third  Last. " ] || fail "the last section changed: $(tail -n 3 "$work/page.md")"
 rm "$work/bin/sluice.bench.llama"
 before=$(cksum "$root/docs/benchmarks/peers.md")
 peers >"$work/out" || fail "it failed: $(cat "$work/err")"
