@@ -47,13 +47,13 @@ class StepTimes {
   /// if it was measured for these alone. O(1).
   template <class = void>
   double added(std::size_t sentences, std::size_t guesses) const {
-    auto const* const cell = near(sentences, guesses);
+    auto const* const cell = nearest(sentences, guesses);
     return cell == nullptr ? -1 : (std::max)(cell->value, 0.0);
   }
   /// Steps from which that is known, at most 16.
   template <class = void>
   double weight(std::size_t sentences, std::size_t guesses) const {
-    auto const* const cell = near(sentences, guesses);
+    auto const* const cell = nearest(sentences, guesses);
     return cell == nullptr ? 0 : cell->weight;
   }
 
@@ -87,7 +87,7 @@ class StepTimes {
   }
   /// The nearest cell that holds something, at most an octave away.
   template <class = void>
-  Cell const* near(std::size_t sentences, std::size_t guesses) const {
+  Cell const* nearest(std::size_t sentences, std::size_t guesses) const {
     auto const g = std::clamp(guesses, std::size_t{1}, most);
     auto const row = row_of(sentences);
     for (std::size_t d = 0; d <= 4; ++d) {
