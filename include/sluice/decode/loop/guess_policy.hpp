@@ -39,11 +39,11 @@ class GuessPolicy {
     measure_ = choose();
   }
 
-  /// The same after a step whose time says nothing.
+  /// The same after a step that is no measure of time.
   template <class = void>
   void pass() {
     settle();
-    guesses_ = 0;
+    spent_ = 0, guesses_ = 0;
   }
 
   /// What a sentence says of that step.

@@ -239,7 +239,7 @@ struct Blockwise {
   /// The number of guesses on one path for the next round.
   std::int32_t wanted(State& s, Draft const& draft) const {
     auto const most = this->most(s);
-    auto const measured = cost == 0 && !draft.costs.empty();
+    auto const measured = cost == 0 && !draft.costs.empty() && !draft.rates.empty();
     s.adapting.set_cost(cost > 0 ? cost : 0.25);
     if (!adaptive) return most;
     if (!measured) return s.adapting.best(most);
