@@ -18,6 +18,14 @@ minutes_since() { awk -v s="$((SECONDS - $1))" 'BEGIN { printf "%.1f", s / 60 }'
 
 cores() { nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2; }
 
+# How many files of a test program are compiled as one: few units take a quarter less time in all, and up to 2 GB of memory each;
+# many keep more processors busy.
+batch() {
+  local gigabytes
+  gigabytes=$(awk '/^MemTotal/ { print int($2 / 1000000) }' /proc/meminfo 2>/dev/null || true)
+  if [ "$(cores)" -le 4 ] && [ "${gigabytes:-0}" -ge $(($(cores) * 3)) ]; then echo 24; else echo 8; fi
+}
+
 # has <package>: whether what a package of Debian brings is there, wherever it came from.
 has() {
   case $1 in
