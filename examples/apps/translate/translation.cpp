@@ -129,6 +129,18 @@ std::size_t Translation::waiting() const {
 }
 
 bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sentences) {
+  auto const wanted = sentences.size() + count;
+  for (auto more = true; more && sentences.size() < wanted;) {
+    std::vector<Line> lines;
+    more = read(wanted - sentences.size(), wait && sentences.empty(), lines);
+    if (lines.empty()) return more;
+    for (auto& line : lines) prepare(std::move(line), sentences);
+    if (resources_.input.interactive() && !sentences.empty()) return more;  // a terminal wants each at once
+  }
+  return true;
+}
+
+bool Translation::read(std::size_t count, bool wait, std::vector<Line>& lines) {
   auto& input = resources_.input;
   {
     std::unique_lock lock(writing_);
@@ -142,58 +154,69 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
   else if (!reading.try_lock()) return true;
   while (current_ == nullptr)
     if (!open()) return false;
-  if (input.interactive()) count = 1;  // a terminal wants each at once
-  if (input.count()) {                 // leave some for the other threads
+  if (input.interactive()) count = 1;
+  if (input.count()) {  // leave some for the other threads
     auto const end = current_->part.before + current_->part.lines;
     auto const left = end - std::min(end, input.number());
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
   }
   for (std::string text; count > 0;) {
-    if ((!wait || !sentences.empty()) && !input.ready()) return true;  // the decoder has something to do meanwhile
+    if ((!wait || !lines.empty()) && !input.ready()) return true;  // the decoder has something to do meanwhile
     {
       std::lock_guard const lock(writing_);
       if (waiting() >= ahead_) return true;
     }
-    if (!input.next(text)) {
-      std::lock_guard const lock(writing_);
+    auto const another = input.next(text);
+    std::lock_guard const lock(writing_);
+    if (!another) {
       std::exchange(current_, nullptr)->results->end();
       retire();
       return true;
     }
     auto const number = input.number();
-    {
-      std::lock_guard const lock(writing_);
-      current_->results->expect();
-      if (auto line = current_->results->done_before(number)) {
-        ++resumed_;
-        finish(number, std::move(*line), true);
-        continue;
-      }
-    }
-    WholeWords constraints;
-    Finished line;
-    auto sentence = make_sentence(text, number, constraints, line);
-    std::lock_guard const lock(writing_);
-    if (sentence) {
-      if (options_.constrained() || options_.alignments)
-        due_.emplace(number,
-                     Due{std::move(constraints), words_of(sentence->source, resources_.models.tokenizer(), false)});
-      sentence->place = number - 1, --count;
-      sentences.push_back(std::move(*sentence));
+    current_->results->expect();
+    if (auto line = current_->results->done_before(number)) {
+      ++resumed_;
+      finish(number, std::move(*line), true);
     } else {
-      judge(number, constraints, "", line);
-      line.text = "\n";
-      finish(number, std::move(line));
+      lines.push_back({.number = number, .text = std::move(text)}), --count;
     }
   }
   return true;
 }
 
+void Translation::prepare(Line read, std::vector<Sentence>& sentences) {
+  auto const number = read.number;
+  WholeWords constraints;
+  Finished line;
+  auto sentence = make_sentence(read.text, number, constraints, line);
+  if (!sentence) {
+    judge(number, constraints, "", line);
+    line.text = "\n";
+    std::lock_guard const lock(writing_);
+    finish(number, std::move(line));
+    return;
+  }
+  if (has_due()) {
+    Due due{std::move(constraints), words_of(sentence->source, resources_.models.tokenizer(), false)};
+    std::lock_guard const lock(writing_);
+    due_.emplace(number, std::move(due));
+  }
+  sentence->place = number - 1;
+  sentences.push_back(std::move(*sentence));
+}
+
 void Translation::give(std::size_t place, sluice::Result result) {
-  std::lock_guard const lock(writing_);
   auto const number = place + 1;
-  auto const due = due_.extract(number);
-  finish(number, format(number, result, due.empty() ? Due{} : due.mapped()));
+  Due due;
+  if (has_due()) {
+    std::lock_guard const lock(writing_);
+    due = std::move(due_.extract(number).mapped());
+  }
+  auto line = format(number, result, due);
+  std::lock_guard const lock(writing_);
+  for (auto const& hypothesis : result.hypotheses) blocks_.add(hypothesis);
+  finish(number, std::move(line));
 }
 
 void Translation::abandon() {

@@ -71,6 +71,16 @@ class Translation final : public Exchange {
   bool open();
   /// Shares that are complete are closed.
   void retire();
+  /// A line of the input that is no sentence yet.
+  struct Line {
+    std::size_t number = 0;  ///< from 1
+    std::string text;
+  };
+  /// Appends up to `count` lines; of those that an earlier run had done, none. Only this is done by one thread at a time.
+  /// \return whether there may be more
+  bool read(std::size_t count, bool wait, std::vector<Line>& lines);
+  /// Appends the line's sentence, or finishes a line that has none.
+  void prepare(Line read, std::vector<Sentence>& sentences);
   /// Nothing for a line without words, or with a fault, which `line` then says. Of such a line too `constraints` are what
   /// is demanded all the same.
   std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,
@@ -81,7 +91,8 @@ class Translation final : public Exchange {
     WholeWords constraints;
     std::vector<std::int32_t> source_words;
   };
-  Finished format(std::size_t number, sluice::Result const& result, Due const& due);
+  bool has_due() const { return options_.constrained() || options_.alignments; }
+  Finished format(std::size_t number, sluice::Result const& result, Due const& due) const;
   /// The output after a translation.
   std::string details(sluice::Hypothesis const& hypothesis, Due const& due) const;
   /// Reports unmet constraints of a translation.

@@ -29,11 +29,10 @@ std::string format(double score) {
 
 }  // namespace
 
-Finished Translation::format(std::size_t number, sluice::Result const& result, Due const& due) {
+Finished Translation::format(std::size_t number, sluice::Result const& result, Due const& due) const {
   Finished line;
   auto& out = line.text;
   auto const& hypotheses = result.hypotheses;
-  for (auto const& hypothesis : hypotheses) blocks_.add(hypothesis);
   if (!result.ok() || hypotheses.empty()) {
     line.complain(sentence_failed,
                   resources_.input.where(number) + sluice::name(result.failure) + ": " + result.message);
