@@ -129,15 +129,14 @@ std::size_t Translation::waiting() const {
 }
 
 bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sentences) {
-  auto const wanted = sentences.size() + count;
-  for (auto more = true; more && sentences.size() < wanted;) {
+  auto more = true;
+  for (auto const before = sentences.size(); more && sentences.size() == before;) {
     std::vector<Line> lines;
-    more = read(wanted - sentences.size(), wait && sentences.empty(), lines);
-    if (lines.empty()) return more;
+    more = read(count, wait, lines);
+    if (lines.empty()) break;
     for (auto& line : lines) prepare(std::move(line), sentences);
-    if (resources_.input.interactive() && !sentences.empty()) return more;  // a terminal wants each at once
   }
-  return true;
+  return more;
 }
 
 bool Translation::read(std::size_t count, bool wait, std::vector<Line>& lines) {
@@ -154,8 +153,8 @@ bool Translation::read(std::size_t count, bool wait, std::vector<Line>& lines) {
   else if (!reading.try_lock()) return true;
   while (current_ == nullptr)
     if (!open()) return false;
-  if (input.interactive()) count = 1;
-  if (input.count()) {  // leave some for the other threads
+  if (input.interactive()) count = 1;  // a terminal wants each at once
+  if (input.count()) {                 // leave some for the other threads
     auto const end = current_->part.before + current_->part.lines;
     auto const left = end - std::min(end, input.number());
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
