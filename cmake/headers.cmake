@@ -198,6 +198,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/gathered_matrix.hpp
   include/sluice/output/detail/packed/int8_dot.hpp
   include/sluice/output/detail/packed/int8_in_place.hpp
+  include/sluice/output/detail/packed/int8_pairs.hpp
   include/sluice/output/detail/packed/packed_bfloat16.hpp
   include/sluice/output/detail/packed/packed_blocks.hpp
   include/sluice/output/detail/packed/packed_float.hpp

@@ -18,14 +18,15 @@ inline namespace SLUICE_ISA {
 
 /// The instructions that multiply in a precision, as the including file is compiled (and as the kernel grants):
 /// "amx_bf16", "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline"; on AArch64
-/// "neon_bf16", "neon_dotprod" or "neon". Products of one or two rows in 8 bits do not use matrix units, but the
-/// instructions next in this list.
+/// "neon_bf16", "neon_i8mm", "neon_dotprod" or "neon". Products of one or two rows in 8 bits do not use matrix units, but
+/// the instructions next in this list.
 inline std::string_view instruction_set(Precision precision) {
   if (precision != Precision::float32 && detail::tile::granted())
     return precision == Precision::bfloat16 ? "amx_bf16" : "amx_int8";
 #if defined(__aarch64__)
   if (precision == Precision::bfloat16 && detail::packed::Bfloat16Dot::parts == 1) return "neon_bf16";
-  return precision == Precision::int8 && detail::packed::Int8Dot::depth == 4 ? "neon_dotprod" : "neon";
+  if (precision != Precision::int8 || detail::packed::Int8Dot::depth == 2) return "neon";
+  return detail::packed::Int8Dot::depth == 8 ? "neon_i8mm" : "neon_dotprod";
 #else
   if (precision == Precision::bfloat16 && detail::packed::Bfloat16Dot::parts == 1) return "avx512_bf16";
   if (precision == Precision::int8 && detail::packed::Int8Dot::depth == 4)

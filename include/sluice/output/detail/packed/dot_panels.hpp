@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/output/detail/packed/int8_pairs.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <type_traits>
 
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
@@ -101,12 +103,24 @@ class DotPanels {
     auto const at = [&](std::ptrdiff_t k, int v) __attribute__((always_inline)) {
       return b + k * panel + v / per_panel * panel * depth + v % per_panel * numbers;
     };
-    for (std::ptrdiff_t k = 0; k < depth; k += Dot::depth) {
-      step<0>(
-          a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
+#if SLUICE_SMMLA
+    if constexpr (std::is_same_v<Dot, Int8Dot>) {
+      Int8Pairs<Rows, Vectors> pairs;
+      for (std::ptrdiff_t k = 0; k < depth; k += Dot::depth) {
+        pairs.add(
+            a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); });
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
-    }
+        for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+      }
+      return pairs.end(sums);
+    } else  // NOLINT(readability-else-after-return): the rest would not compile
+#endif
+      for (std::ptrdiff_t k = 0; k < depth; k += Dot::depth) {
+        step<0>(
+            a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+      }
   }
 
   /// Computes Rows rows for Vectors * lanes outputs, finishes them as Panels requires, and calls write(row, column,
@@ -135,9 +149,11 @@ class DotPanels {
     } else {
       for (std::ptrdiff_t j = 0; j < panel; ++j) {
         auto const* const from = line(j);
-        for (std::ptrdiff_t k = 0; k < depth_; ++k)
-          to[k / Dot::depth * Dot::depth * panel + j * Dot::depth + k % Dot::depth] =
-              from == nullptr ? Number{} : from[k];
+        for (std::ptrdiff_t k = 0; k < depth_; k += Dot::depth) {
+          auto* const group = to + k * panel + j * Dot::depth;
+          if (from == nullptr) std::fill_n(group, Dot::depth, Number{});
+          else std::copy_n(from + k, Dot::depth, group);
+        }
       }
     }
   }

@@ -27,6 +27,11 @@
 #else
 #define SLUICE_SDOT 0
 #endif
+#if SLUICE_SDOT && defined(__ARM_FEATURE_MATMUL_INT8)
+#define SLUICE_SMMLA 1
+#else
+#define SLUICE_SMMLA 0
+#endif
 
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
@@ -38,9 +43,12 @@ struct Int8Dot {
   // Adds four products of unsigned with signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 128;
   using Input = std::uint8_t;
+#elif SLUICE_SMMLA
+  // Two rows times two outputs, eight products each: int8_pairs.hpp.
+  static constexpr int lanes = simd::lanes, depth = 8, offset = 0;
+  using Input = std::int8_t;
 #elif SLUICE_SDOT
-  // Adds four products of signed bytes to a lane. (i8mm's smmla multiplies twice as many, but a vector of its sums
-  // belongs to two rows, two outputs each: blocks and panels would have to be cut otherwise.)
+  // Adds four products of signed bytes to a lane.
   static constexpr int lanes = simd::lanes, depth = 4, offset = 0;
   using Input = std::int8_t;
 #else

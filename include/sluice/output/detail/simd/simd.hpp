@@ -41,7 +41,12 @@
 #define SLUICE_ISA_FLAGS avx
 #endif
 #elif defined(__aarch64__)  // fused multiply-adds are always there
-#if defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#if defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_MATMUL_INT8) &&                                            \
+    defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define SLUICE_ISA_FLAGS neon_i8mm_bf16
+#elif defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_MATMUL_INT8)
+#define SLUICE_ISA_FLAGS neon_i8mm
+#elif defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define SLUICE_ISA_FLAGS neon_dotprod_bf16
 #elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define SLUICE_ISA_FLAGS neon_bf16
