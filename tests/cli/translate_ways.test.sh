@@ -26,6 +26,22 @@ lines "$count" greedy
 check 'an empty line came out' [ "$(grep -c -v '[a-z]' greedy)" -eq 0 ]
 OMP_NUM_THREADS=2 run --search greedy --batch 8 --threads 3 --input "$sample" >actual
 same greedy actual
+
+# Lines without words, and one that is not UTF-8, among others: each thread prepares its own, and all keep their places.
+{ head -n 5 "$sample"; printf '\n  \nna\377\n\n'; tail -n +6 "$sample"; printf '\n'; } >holes
+code=0
+run --search greedy <holes >expected 2>err || code=$?
+check 'a line that is not UTF-8: exit code' [ $code -eq 2 ]
+check 'a line that is not UTF-8: message' grep -q 'standard input:8: not valid UTF-8' err
+lines $((count + 5)) expected
+grep '[a-z]' expected >actual
+same greedy actual 'lines beside those without words'
+for threads in 2 5; do
+  run --search greedy --batch 3 --window 2 --threads $threads <holes >actual 2>others
+  same expected actual
+  same err others
+done
+
 for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls encoded rows_histogram cache pages \
   peak_pages bytes seconds total encode model output search; do
   check "--stats: $key" grep -q "\"$key\": *[0-9[{]" stats
