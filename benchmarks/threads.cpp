@@ -24,8 +24,8 @@ double kept(Queue const& queue, Queued const& done) {
   return 100 * rate(queue, done) * queue.work() / static_cast<double>(queue.threads);
 }
 
-/// Checks the simulation: seconds add up, a single thread never waits, and no number of threads is faster than the threads are
-/// alone, or than the locks let through.
+/// Checks the simulation: seconds add up, a single thread never waits, and no number of threads is faster than the threads
+/// are alone, or than the locks let through.
 int check(Queue q) {
   q.sentences = 5e4;
   auto wrong = 0;
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   CLI::App app("What threads wait for that share the input and the output of a program, in virtual time.", "threads");
   app.add_option("--threads", threads, "how many (1,2,4,8,16,32,64,128)")->delimiter(',');
   app.add_option("--sentences", q.sentences, "of all threads together (1e6)");
-  app.add_option("--taken", q.taken, "lines that a thread takes at once (64)");
+  app.add_option("--taken", q.taken, "lines that a thread takes at once (4096)");
   app.add_option("--decode", q.decode, "seconds of a sentence in one thread (0.01)");
   app.add_option("--variation", q.variation, "of a sentence's time: deviation / mean (0.57)");
   app.add_option("--read", q.read, "seconds of a line under the input's lock (5e-7)");

@@ -111,8 +111,8 @@ function(sluice_optimise_lightly name)
   endif()
 endfunction()
 
-# sluice_together(<name>): compiles a program's files as one unit, or as two if all are compiled for speed, to use two
-# processors.
+# sluice_together(<name>): compiles a program's files as one unit, or SLUICE_BATCH at a time if all are compiled for speed, to use
+# more than one processor.
 function(sluice_together name)
   if(SLUICE_BATCH GREATER 1)
     set(batch 0)

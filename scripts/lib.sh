@@ -20,10 +20,15 @@ cores() { nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2; }
 
 # How many files of a test program are compiled as one: few units take a quarter less time in all, and up to 2 GB of memory each;
 # many keep more processors busy.
-batch() {
-  local gigabytes
-  gigabytes=$(awk '/^MemTotal/ { print int($2 / 1000000) }' /proc/meminfo 2>/dev/null || true)
-  if [ "$(cores)" -le 4 ] && [ "${gigabytes:-0}" -ge $(($(cores) * 3)) ]; then echo 24; else echo 8; fi
+tests_in_a_unit() {
+  local kilobytes limit
+  kilobytes=$(awk '/^MemTotal/ { print $2 }' /proc/meminfo 2>/dev/null || true)
+  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || true) # of a container; "max": none
+  case $limit in
+    '' | *[!0-9]*) ;;
+    *) if [ $((limit / 1024)) -lt "${kilobytes:-0}" ]; then kilobytes=$((limit / 1024)); fi ;;
+  esac
+  if [ "$(cores)" -le 4 ] && [ "${kilobytes:-0}" -ge $(($(cores) * 3000000)) ]; then echo 24; else echo 8; fi
 }
 
 # has <package>: whether what a package of Debian brings is there, wherever it came from.

@@ -23,14 +23,14 @@ namespace simulation {
 struct Queue {
   double sentences = 1e6;
   std::size_t threads = 1;
-  std::size_t taken = 64;   ///< lines at once
-  double decode = 0.01;     ///< of a mean sentence
-  double variation = 0.57;  ///< of that: standard deviation / mean
-  double read = 5e-7;       ///< of a line, under the lock of the input
-  double prepare = 1e-5;    ///< of a line: its pieces
-  double format = 5e-6;     ///< of a result: its text
-  double write = 1e-6;      ///< of a result, under the lock of the output
-  bool locked = false;      ///< lines are prepared and results formatted under the locks, too
+  std::size_t taken = 4096;  ///< lines at once
+  double decode = 0.01;      ///< of a mean sentence
+  double variation = 0.57;   ///< of that: standard deviation / mean
+  double read = 5e-7;        ///< of a line, under the lock of the input
+  double prepare = 1e-5;     ///< of a line: its pieces
+  double format = 5e-6;      ///< of a result: its text
+  double write = 1e-6;       ///< of a result, under the lock of the output
+  bool locked = false;       ///< lines are prepared and results formatted under the locks, too
   std::uint64_t seed = 1;
 
   /// Throws std::invalid_argument naming the member and its value.

@@ -37,10 +37,16 @@ lines $((count + 5)) expected
 grep '[a-z]' expected >actual
 same greedy actual 'lines beside those without words'
 for threads in 2 5; do
-  run --search greedy --batch 3 --window 2 --threads $threads <holes >actual 2>others
+  code=0
+  run --search greedy --batch 3 --window 2 --threads $threads <holes >actual 2>others || code=$?
+  check "$threads threads: exit code" [ $code -eq 2 ]
   same expected actual
   same err others
 done
+grep -a -v na holes >holes_of_a_file # what is known to end is shared out
+run --search greedy --alignments hard --input holes_of_a_file >expected
+run --search greedy --alignments hard --input holes_of_a_file --threads 4 --batch 5 >actual
+same expected actual 'a file with lines without words'
 
 for key in sentences tokens steps model_calls rows fed expansions forks encoder_calls encoded rows_histogram cache pages \
   peak_pages bytes seconds total encode model output search; do

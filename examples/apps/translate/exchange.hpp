@@ -36,7 +36,7 @@ class Exchange {
   virtual ~Exchange() = default;
 
   /// Appends up to `count` sentences to `sentences`; false if none are left. It appends fewer, or none, if too many results
-  /// would have to be kept, or if the input has no more yet.
+  /// would have to be kept, if the input has no more yet, or if lines had no sentences.
   /// \param wait  whether to wait until there is at least one
   virtual bool take(std::size_t count, bool wait, std::vector<Sentence>& sentences) = 0;
   virtual void give(std::size_t place, sluice::Result result) = 0;

@@ -134,7 +134,7 @@ bool Translation::take(std::size_t count, bool wait, std::vector<Sentence>& sent
     std::vector<Line> lines;
     more = read(count, wait, lines);
     if (lines.empty()) break;
-    for (auto& line : lines) prepare(std::move(line), sentences);
+    for (auto const& line : lines) prepare(line, sentences);
   }
   return more;
 }
@@ -159,12 +159,12 @@ bool Translation::read(std::size_t count, bool wait, std::vector<Line>& lines) {
     auto const left = end - std::min(end, input.number());
     count = std::min(count, std::max<std::size_t>(1, (left + options_.threads - 1) / options_.threads));
   }
-  for (std::string text; count > 0;) {
+  auto full = [this] {
+    std::lock_guard const lock(writing_);
+    return waiting() >= ahead_;
+  }();
+  for (std::string text; count > 0 && !full;) {
     if ((!wait || !lines.empty()) && !input.ready()) return true;  // the decoder has something to do meanwhile
-    {
-      std::lock_guard const lock(writing_);
-      if (waiting() >= ahead_) return true;
-    }
     auto const another = input.next(text);
     std::lock_guard const lock(writing_);
     if (!another) {
@@ -180,20 +180,21 @@ bool Translation::read(std::size_t count, bool wait, std::vector<Line>& lines) {
     } else {
       lines.push_back({.number = number, .text = std::move(text)}), --count;
     }
+    full = waiting() >= ahead_;
   }
   return true;
 }
 
-void Translation::prepare(Line read, std::vector<Sentence>& sentences) {
-  auto const number = read.number;
+void Translation::prepare(Line const& line, std::vector<Sentence>& sentences) {
+  auto const number = line.number;
   WholeWords constraints;
-  Finished line;
-  auto sentence = make_sentence(read.text, number, constraints, line);
+  Finished done;
+  auto sentence = make_sentence(line.text, number, constraints, done);
   if (!sentence) {
-    judge(number, constraints, "", line);
-    line.text = "\n";
+    judge(number, constraints, "", done);
+    done.text = "\n";
     std::lock_guard const lock(writing_);
-    finish(number, std::move(line));
+    finish(number, std::move(done));
     return;
   }
   if (has_due()) {
@@ -210,7 +211,7 @@ void Translation::give(std::size_t place, sluice::Result result) {
   Due due;
   if (has_due()) {
     std::lock_guard const lock(writing_);
-    due = std::move(due_.extract(number).mapped());
+    if (auto found = due_.extract(number)) due = std::move(found.mapped());
   }
   auto line = format(number, result, due);
   std::lock_guard const lock(writing_);

@@ -76,11 +76,12 @@ class Translation final : public Exchange {
     std::size_t number = 0;  ///< from 1
     std::string text;
   };
-  /// Appends up to `count` lines; of those that an earlier run had done, none. Only this is done by one thread at a time.
+  /// Appends up to `count` lines; of those that an earlier run had done, none. Only this is done by one thread at a
+  /// time.
   /// \return whether there may be more
   bool read(std::size_t count, bool wait, std::vector<Line>& lines);
   /// Appends the line's sentence, or finishes a line that has none.
-  void prepare(Line read, std::vector<Sentence>& sentences);
+  void prepare(Line const& line, std::vector<Sentence>& sentences);
   /// Nothing for a line without words, or with a fault, which `line` then says. Of such a line too `constraints` are what
   /// is demanded all the same.
   std::optional<Sentence> make_sentence(std::string const& text, std::size_t number, WholeWords& constraints,

@@ -18,8 +18,8 @@ inline namespace SLUICE_ISA {
 
 /// The instructions that multiply in a precision, as the including file is compiled (and as the kernel grants):
 /// "amx_bf16", "amx_int8", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx512", "avx2", "avx" or "baseline"; on AArch64
-/// "neon_bf16", "neon_i8mm", "neon_dotprod" or "neon". Products of one or two rows in 8 bits do not use matrix units, but
-/// the instructions next in this list.
+/// "neon_bf16", "neon_i8mm", "neon_dotprod" or "neon". Products of one or two rows in 8 bits do not use AMX, but the
+/// instructions next in this list.
 inline std::string_view instruction_set(Precision precision) {
   if (precision != Precision::float32 && detail::tile::granted())
     return precision == Precision::bfloat16 ? "amx_bf16" : "amx_int8";

@@ -68,9 +68,22 @@ struct Int8Dot {
   using Sums = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
   using Signed = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
   using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
+  /// The stored form of a weight.
+  using Number = std::int8_t;
+  /// A vector of weights is added at once.
+  static constexpr int parts = 1;
+
+  template <class T>
+  [[gnu::always_inline]] static T load(void const* p) {
+    T v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+  }
+
+#if !SLUICE_SMMLA
   using Bytes = std::int8_t __attribute__((vector_size(lanes * depth)));
   using Shorts = std::int16_t __attribute__((vector_size(lanes * depth * sizeof(std::int16_t))));
-/// The weights of a vector of lanes and the inputs, in the form that `add` takes.
+  /// The weights of a vector of lanes and the inputs, in the form that `add` takes.
 #if defined(__SSE2__)
   using Weights = Sums;
   using Inputs = Sums;
@@ -84,17 +97,6 @@ struct Int8Dot {
   using Weights = Bytes;
   using Inputs = Sums;
 #endif
-  /// The stored form of a weight.
-  using Number = std::int8_t;
-  /// A vector of weights is added at once.
-  static constexpr int parts = 1;
-
-  template <class T>
-  [[gnu::always_inline]] static T load(void const* p) {
-    T v;
-    __builtin_memcpy(&v, p, sizeof(v));
-    return v;
-  }
 
   template <int part = 0>
   [[gnu::always_inline]] static Weights weights(std::int8_t const* p) {
@@ -162,6 +164,7 @@ struct Int8Dot {
     return sum;
 #endif
   }
+#endif
 };
 
 }  // namespace packed

@@ -17,8 +17,9 @@ namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// Sums of Rows rows for Vectors * 4 outputs. An instruction multiplies eight inputs of two rows with the weights of two outputs; its
-/// vector of sums has both outputs of one row, then of the other. An odd row is paired with itself, which costs as much as `sdot`.
+/// Sums of Rows rows for Vectors * 4 outputs. An instruction multiplies eight inputs of two rows with the weights of two
+/// outputs; its vector of sums has both outputs of one row, then of the other. An odd row is paired with itself, which
+/// costs as much as `sdot`.
 template <std::size_t Rows, std::size_t Vectors>
 class Int8Pairs {
  public:
