@@ -37,6 +37,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,7 @@ struct Way {
   std::string name;
   std::function<void(int, cudaStream_t)> work;
   std::function<std::size_t()> workspace = [] { return std::size_t{0}; };  ///< bytes, after the work
+  double tolerance = 1e-3;  ///< of its log-probabilities; logits of 16 bits are rounded
 };
 
 class Bench {
@@ -133,27 +135,32 @@ class Bench {
         for (auto const share : layer_.shares) product.run(machine_, lines, share);
       return;
     }
-    auto const dense = projections({}), turns = projections({.two_tiles = true});
-    auto const way = [&](char const* name, auto const& by) {
-      return Way{.name = name,
-                 .work = [&](int i, cudaStream_t s) { by[static_cast<std::size_t>(i)]->enqueue(task(), hidden(0), s); },
-                 .workspace = [&] { return by[0]->workspace(); }};
+    auto const dense = projections<float>({}), turns = projections<float>({.two_tiles = true});
+    auto const way = [&]<class Logit>(char const* name, Projections<Logit> const& by) {
+      return Way{
+          .name = name,
+          .work = [&](int i, cudaStream_t s) { by[static_cast<std::size_t>(i)]->enqueue(task<Logit>(), hidden(0), s); },
+          .workspace = [&] { return by[0]->workspace(); },
+          .tolerance = std::is_same_v<Logit, float> ? 1e-3 : 1e-2};
     };
     auto const ours = time(way("sluice", dense), {});
     time(way("sluice, two tiles by turns", turns), ours);
+    time(way("sluice, logits in half precision", projections<__half>({})), ours);
     auto const separate = time_whole_logits(ours);
     if (!layer_.shares.empty()) time_clustered(*dense[0], separate);
   }
 
  private:
-  using Projections = std::vector<std::unique_ptr<cuda::DenseProjection<__half>>>;
+  template <class Logit>
+  using Projections = std::vector<std::unique_ptr<cuda::DenseProjection<__half, Logit>>>;
   /// One projection for each set of weights; each has already allocated.
-  Projections projections(cuda::StepOptions const& step) {
-    Projections all;
+  template <class Logit>
+  Projections<Logit> projections(cuda::StepOptions const& step) {
+    Projections<Logit> all;
     for (int i = 0; i < sets_; ++i) {
-      all.push_back(std::make_unique<cuda::DenseProjection<__half>>(weights(i), std::span<float const>(), 0,
-                                                                    cuda::Resources{}, step));
-      all.back()->enqueue(task(), hidden(0), machine_.timer.stream());
+      all.push_back(std::make_unique<cuda::DenseProjection<__half, Logit>>(weights(i), std::span<float const>(), 0,
+                                                                           cuda::Resources{}, step));
+      all.back()->enqueue(task<Logit>(), hidden(0), machine_.timer.stream());
     }
     return all;
   }
@@ -204,13 +211,13 @@ class Bench {
   /// Whether an answer is right; prints an error if not. Logits that differ only in their last bits may swap.
   /// \param answer  answer(line): its list
   template <class Answer>
-  bool right(Record const& record, std::span<std::pair<std::int32_t, Reference> const> references,
-             Answer const& answer) {
+  bool right(Record const& record, std::span<std::pair<std::int32_t, Reference> const> references, Answer const& answer,
+             double tolerance = 1e-3) {
     for (auto const& [line, reference] : references) {
       try {
         std::vector<Candidate> const list = answer(line);
         if (list.size() != static_cast<std::size_t>(layer_.k)) throw std::runtime_error("a list of another length");
-        reference.check(list, 1e-3, false);
+        reference.check(list, tolerance, false);
       } catch (std::runtime_error const& error) {
         machine_.wrong = true;
         Record(record).add("error", "line " + std::to_string(line) + ", " + error.what()).write(std::cout);
@@ -220,8 +227,9 @@ class Bench {
     return true;
   }
 
-  cuda::LineTask<float> task() const {
-    cuda::LineTask<float> task;
+  template <class Logit = float>
+  cuda::LineTask<Logit> task() const {
+    cuda::LineTask<Logit> task;
     task.k = task.query.best = layer_.k;
     task.best = best_.data(), task.results = results_.data();
     return task;
@@ -235,8 +243,9 @@ class Bench {
     way.work(0, machine_.timer.stream());
     cuda::check(cudaStreamSynchronize(machine_.timer.stream()), way.name.c_str());
     auto const k = static_cast<std::size_t>(layer_.k);
-    if (answers &&
-        !right(line, references_, [&](std::int32_t i) { return best_.get(static_cast<std::size_t>(i) * k, k); }))
+    if (answers && !right(
+                       line, references_, [&](std::int32_t i) { return best_.get(static_cast<std::size_t>(i) * k, k); },
+                       way.tolerance))
       return {};
     line.add("workspace", way.workspace()).add("timed", "graph");
     Times times;

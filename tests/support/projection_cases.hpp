@@ -19,6 +19,7 @@
 #include <support/random_query.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -39,6 +40,7 @@ using Union = cuda::ClusteredOptions::Union;
 
 static_assert(Expander<cuda::DenseProjection<float>, cuda::Hidden<float>>);
 static_assert(Expander<cuda::ClusteredProjection<__nv_bfloat16>, cuda::Hidden<__nv_bfloat16>>);
+static_assert(Expander<cuda::DenseProjection<__nv_bfloat16, __nv_bfloat16>, cuda::Hidden<__nv_bfloat16>>);
 static_assert(!Expander<cuda::DenseProjection<float>, cuda::Hidden<__nv_bfloat16>>);
 
 template <class T>
@@ -111,6 +113,40 @@ TEMPLATE_LIST_TEST_CASE("cuda dense_projection is a softmax over W h + b", "[cud
         check_line(got[i],
                    expected_line<double>(model.layer.logits(model.layer.row(h, i), {}), Kind::logits, asked.queries[i]),
                    asked.queries[i], 2e-5);
+      }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("cuda dense_projection rounds logits of 16 bits, and nothing else", "[cuda]", ProjectionTypes) {
+  if (no_device()) return;
+  if constexpr (!std::is_same_v<TestType, float>) {
+    for (std::uint64_t seed = 0; seed < 4 * projection_rounds; ++seed) {
+      DeviceLayer<TestType> model(seed, seed % 4 == 0 ? 20000 + static_cast<std::ptrdiff_t>(seed) : 100,
+                                  1 + static_cast<std::ptrdiff_t>(seed % 19));
+      auto const lines = 1 + below(model.layer.random, 5);
+      auto const h = model.vectors(lines);
+      // Tiles of one chunk and a line, of all lines, and of everything.
+      cuda::DenseProjection<TestType, TestType> projection(model.view(), model.layer.bias,
+                                                           std::vector<std::size_t>{1, 5 * 8192 * 2, 0}[seed % 3]);
+      auto const bias = std::exchange(model.layer.bias, std::vector<float>(model.layer.bias.size()));
+      Queries asked(model.layer.random, lines, bias.size(), seed % 2 == 0 ? 64 : 100);
+      auto const got = projection.expand(model.hidden(h), asked.queries, {});
+      for (std::size_t i = 0; i < lines; ++i) {
+        INFO("seed " << seed << ", line " << i);
+        auto logits = model.layer.logits(model.layer.row(h, i), {});
+        auto largest = 0.0;
+        for (std::size_t v = 0; v < logits.size(); ++v) {
+          logits[v] = static_cast<double>(static_cast<float>(rounded<TestType>(static_cast<float>(logits[v]))));
+          largest = std::max(largest, std::abs(logits[v]));
+          logits[v] += static_cast<double>(bias[v]);
+        }
+#ifdef SLUICE_EMULATED_DEVICE
+        auto const tolerance = 2e-5;
+#else  // a sum that was added in another order may be rounded to the other neighbour
+        auto const tolerance = 2e-5 + largest * (std::is_same_v<TestType, __half> ? 0x1p-10 : 0x1p-7);
+#endif
+        check_line(got[i], expected_line<double>(logits, Kind::logits, asked.queries[i]), asked.queries[i], tolerance);
       }
     }
   }

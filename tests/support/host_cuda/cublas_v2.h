@@ -49,7 +49,7 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a
                                    cudaDataType_t type_b, int ldb, void const* beta, void* c, cudaDataType_t type_c,
                                    int ldc, cublasComputeType_t, cublasGemmAlgo_t) {
   if (handle->scalars != CUBLAS_POINTER_MODE_HOST || of_a != CUBLAS_OP_T || of_b != CUBLAS_OP_N || type != type_b ||
-      type_c != CUDA_R_32F || lda < k || ldb < k || ldc < m || type == CUDA_R_16F ||
+      (type_c != CUDA_R_32F && type_c != type) || lda < k || ldb < k || ldc < m || type == CUDA_R_16F ||
       *static_cast<float const*>(alpha) != 1 || *static_cast<float const*>(beta) != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   ++handle->products;
@@ -62,7 +62,8 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a
       for (std::ptrdiff_t i = 0; i < m; ++i) {
         double sum = 0;
         for (std::ptrdiff_t l = 0; l < k; ++l) sum += number(a, i * lda + l) * number(b, j * ldb + l);
-        static_cast<float*>(c)[j * ldc + i] = static_cast<float>(sum);
+        if (type_c == CUDA_R_32F) static_cast<float*>(c)[j * ldc + i] = static_cast<float>(sum);
+        else static_cast<__nv_bfloat16*>(c)[j * ldc + i] = __nv_bfloat16(static_cast<float>(sum));
       }
   });
   return CUBLAS_STATUS_SUCCESS;

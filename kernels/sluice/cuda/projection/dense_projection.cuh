@@ -25,16 +25,22 @@
 namespace sluice::inline v0::cuda {
 
 /// The output layer: the top k of W h + b over the whole vocabulary, with their log-probabilities. The CUDA counterpart
-/// of sluice::DenseProjection. cuBLAS computes the logits, as floats, in tiles of some thousand tokens, which
+/// of sluice::DenseProjection. cuBLAS computes the logits in tiles of some thousand tokens, which
 /// cuda::LogSoftmaxTopK reads while they are in the L2 cache. Supports the queries of LogSoftmaxTopK.
 ///
-/// Log-probabilities differ by at most 1e-5 from those of cuBLAS's logits. cuBLAS's order of summation depends on the
-/// number of lines, so a line's last bits, and the order of tokens that differ only in these, may depend on it too: an
-/// answer is reproducible bit for bit only for the same batch size. Of equal logits, the lower token comes first.
+/// Log-probabilities differ by at most 1e-5 from those of cuBLAS's logits, which are floats unless `Logit` says
+/// otherwise. Logits of 16 bits halve what is written and read, and the number of tiles, but they are rounded: a logit
+/// in [16, 32) by up to 1/128 in half precision and 1/16 in bfloat16, as in engines whose output layer returns what its
+/// weights are. Tokens that are as close may change places.
+///
+/// cuBLAS's order of summation depends on the number of lines, so a line's last bits, and the order of tokens that
+/// differ only in these, may depend on it too: an answer is reproducible bit for bit only for the same batch size. Of
+/// equal logits, the lower token comes first.
 ///
 /// Two launches per tile. An object serves one stream at a time. Allocates nothing once it has seen its largest task.
-/// \tparam T  type of weights and hidden vectors: float (TF32 is not used), __half or __nv_bfloat16
-template <class T>
+/// \tparam T      type of weights and hidden vectors: float (TF32 is not used), __half or __nv_bfloat16
+/// \tparam Logit  type of logits: float, or T
+template <class T, class Logit = float>
 class DenseProjection {
  public:
   /// \param weights     [V, d], in device memory; referred to, must outlive this
@@ -56,9 +62,9 @@ class DenseProjection {
   /// \throws Error  of CUDA
   Expansion expand(Hidden<T> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
     check_size(hidden);
-    LineTask<float> task;
+    LineTask<Logit> task;
     task.scores.columns = weights_.rows;
-    return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<float> const& all) {
+    return output_.exchange(task, Kind::logits, hidden.stream, queries, groups, [&](LineTask<Logit> const& all) {
       enqueue(all, {hidden.data, all.scores.rows, hidden.columns, hidden.stride}, hidden.stream);
     });
   }
@@ -66,10 +72,10 @@ class DenseProjection {
   /// Enqueues the work, under the rules of LogSoftmaxTopK::enqueue().
   /// \param task    the work on W h + b; its scores are ignored
   /// \param hidden  [lines, d]
-  void enqueue(LineTask<float> task, MatrixView<T const> hidden, cudaStream_t stream) {
+  void enqueue(LineTask<Logit> task, MatrixView<T const> hidden, cudaStream_t stream) {
     check_size(hidden);
     task.scores = {nullptr, hidden.rows, weights_.rows, 0};
-    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<float> to) {
+    pass_.enqueue(output_, task, stream, [&](std::ptrdiff_t line, std::ptrdiff_t token, MatrixView<Logit> to) {
       gemm_.enqueue<T>({hidden.data + line * hidden.stride, to.rows, hidden.columns, hidden.stride},
                        {weights_.data + token * weights_.stride, to.columns, weights_.columns, weights_.stride}, to,
                        stream);

@@ -33,7 +33,7 @@ inline void check(cublasStatus_t status, char const* what) {
     throw Error(cudaErrorUnknown, std::string(what) + ": " + cublasGetStatusString(status));
 }
 
-/// Products of hidden vectors and weights, summed and stored as float.
+/// Products of hidden vectors and weights, summed in float.
 class Gemm {
  public:
   Gemm() = default;
@@ -42,9 +42,11 @@ class Gemm {
   /// product [n, m] = a [n, d] b [m, d]^T. Enqueues the work; allocates only in the first call, which must not be
   /// captured. cuBLAS's order of summation depends on the shapes, so last bits may differ with n and m; equal shapes
   /// give equal bits.
-  /// \tparam T  float, __half or __nv_bfloat16
-  template <class T>
-  void enqueue(MatrixView<T const> a, MatrixView<T const> b, MatrixView<float> product, cudaStream_t stream) {
+  /// \tparam T        float, __half or __nv_bfloat16
+  /// \tparam Product  float or T: sums are rounded to it as they are stored
+  template <class T, class Product>
+  void enqueue(MatrixView<T const> a, MatrixView<T const> b, MatrixView<Product> product, cudaStream_t stream) {
+    static_assert(std::is_same_v<Product, float> || std::is_same_v<Product, T>, "cuBLAS has no other products");
     require(a.columns == b.columns && product.rows == a.rows && product.columns == b.rows, "Gemm: product.columns",
             product.columns, "must fit the factors");
     std::ptrdiff_t const sizes[] = {a.rows, a.columns, a.stride, b.rows, b.stride, product.stride};
@@ -56,7 +58,7 @@ class Gemm {
     // cuBLAS is column-major, so this is the transposed product.
     check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
                        static_cast<int>(a.columns), &one, b.data, type<T>(), static_cast<int>(b.stride), a.data,
-                       type<T>(), static_cast<int>(a.stride), &zero, product.data, CUDA_R_32F,
+                       type<T>(), static_cast<int>(a.stride), &zero, product.data, type<Product>(),
                        static_cast<int>(product.stride), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
   }

@@ -35,33 +35,34 @@ class ProductPass {
   /// bytes, and returns how the next kernel may start. If k is more than 64, or lines need further passes, whole lines
   /// are computed, several at a time.
   /// \param task  its scores have rows and columns, and no memory
-  template <class Product>
-  void enqueue(LogSoftmaxTopK& output, LineTask<float> task, cudaStream_t stream, Product&& product) {
+  /// \tparam Logit  how logits are stored: float, __half or __nv_bfloat16
+  template <class Logit, class Product>
+  void enqueue(LogSoftmaxTopK& output, LineTask<Logit> task, cudaStream_t stream, Product&& product) {
     auto const rows = task.scores.rows, columns = task.scores.columns;
     if (rows == 0) return;
     output.check_device();  // before memory is allocated there
-    constexpr auto chunk = LogSoftmaxTopK::tile_columns<float>();
+    constexpr auto chunk = LogSoftmaxTopK::tile_columns<Logit>();
     auto const chunks = (columns + chunk - 1) / chunk;
     auto const whole = task.k > most_listed || task.selection.queries != nullptr;
     auto const numbers =
-        whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(float)} / (two_tiles_ ? 2 : 1);
+        whole ? std::ptrdiff_t{1} << 26 : tile_bytes() / std::ptrdiff_t{sizeof(Logit)} / (two_tiles_ ? 2 : 1);
     auto const most = std::clamp<std::ptrdiff_t>(numbers / (whole ? chunks * chunk : chunk), 1, rows);
     auto const width = (whole ? chunks : std::clamp<std::ptrdiff_t>(numbers / most / chunk, 1, chunks)) * chunk;
     auto const apart = two_tiles_ && width < columns && !whole ? most * width : std::ptrdiff_t{0};
     auto* const memory =
-        static_cast<float*>(tile_.get(static_cast<std::size_t>(most * width + apart) * sizeof(float), stream));
+        static_cast<Logit*>(tile_.get(static_cast<std::size_t>(most * width + apart) * sizeof(Logit), stream));
     task.scores = {nullptr, rows, columns, 0};
     for (std::ptrdiff_t line = 0; line < rows; line += most) {
       auto const count = (std::min)(most, rows - line);
       auto some = rows_of(task, line, count);
       some.scores.data = memory, some.scores.stride = width;
       if (whole) {
-        auto const start = product(line, std::ptrdiff_t{0}, MatrixView<float>{memory, count, columns, width});
+        auto const start = product(line, std::ptrdiff_t{0}, MatrixView<Logit>{memory, count, columns, width});
         output.enqueue(some, stream, start);
       } else {
-        output.enqueue_tiles(some, MatrixView<float>{memory, count, width, width}, apart, beside_, stream,
-                             [&](std::ptrdiff_t column, std::ptrdiff_t used, float* tile) {
-                               return product(line, column, MatrixView<float>{tile, count, used, width});
+        output.enqueue_tiles(some, MatrixView<Logit>{memory, count, width, width}, apart, beside_, stream,
+                             [&](std::ptrdiff_t column, std::ptrdiff_t used, Logit* tile) {
+                               return product(line, column, MatrixView<Logit>{tile, count, used, width});
                              });
       }
     }
