@@ -450,6 +450,7 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/line/detail/line_ring.cuh
   kernels/sluice/cuda/line/detail/line_ring_block.cuh
   kernels/sluice/cuda/line/detail/line_ring_kernel.cuh
+  kernels/sluice/cuda/line/detail/line_ring_producer.cuh
   kernels/sluice/cuda/line/detail/selection.cuh
   kernels/sluice/cuda/line/edit_order.cuh
   kernels/sluice/cuda/line/line_query.cuh

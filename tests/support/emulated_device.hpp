@@ -46,8 +46,9 @@ struct DeviceFaults {
   }
 };
 
-/// Runs blocks of `threads_` threads (fibers). The same seed gives the same order.
-template <int threads_>
+/// Runs blocks of `threads_` threads (fibers), and producers_ more that take part in no barrier but sync_all(). The same seed
+/// gives the same order.
+template <int threads_, int producers_ = 0>
 class EmulatedDevice {
   struct Fiber;
   struct Team;
@@ -57,6 +58,7 @@ class EmulatedDevice {
   class Block {
    public:
     static constexpr int threads = threads_;
+    static constexpr int producers = producers_;
     static constexpr int warps = threads / 32;
 
     Block(EmulatedDevice& device, Team& team, int thread) : device_(&device), team_(&team), thread_(thread) {}
@@ -68,6 +70,10 @@ class EmulatedDevice {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
       if (thread_ == 0) ++device_->met_.at(static_cast<std::size_t>(barrier));
       if (barrier != device_->faults_.skipped) device_->wait(static_cast<int>(barrier));
+    }
+    void sync_all(cuda::detail::Barrier barrier) {
+      device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (barrier != device_->faults_.skipped) device_->wait(with_producers + static_cast<int>(barrier));
     }
     void converge() {}  // lanes exchange what they multiply, and so wait for each other
     void sync_warp(cuda::detail::Barrier barrier) {
@@ -243,7 +249,7 @@ class EmulatedDevice {
         team.memory.resize(sizeof(Memory) / sizeof(std::uint64_t) + 1);
         for (auto& word : team.memory) word = random_() << 32 | 0xffffffffu;
         team.copies.begin(std::as_bytes(std::span(team.memory)), readable);
-        for (int t = 0; t < threads; ++t) begin<Memory>(team, t, next, program);
+        for (int t = 0; t < everybody; ++t) begin<Memory>(team, t, next, program);
         ++next;
       }
       for (auto turns = 1 + random_() % 64; turns > 0; --turns) {  // stay with one block for a while
@@ -253,7 +259,7 @@ class EmulatedDevice {
           if (left_ == &team && away_ == 32) break;
         }
         release(team);
-        if (team.done == threads) {
+        if (team.done == everybody) {
           if (team.copies.pending()) fail("a block ends while copies to its memory are under way");
           idle.push_back(&team);
           busy.erase(std::find(busy.begin(), busy.end(), &team));
@@ -277,7 +283,8 @@ class EmulatedDevice {
   std::size_t met(cuda::detail::Barrier barrier) const { return met_[static_cast<std::size_t>(barrier)]; }
 
  private:
-  static constexpr int threads = threads_;
+  static constexpr int threads = threads_, everybody = threads_ + producers_;
+  static constexpr int with_producers = 1000;  // and above: a barrier for everybody
   static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4, at_mbarrier = -5;
 
   struct Fiber {
@@ -302,8 +309,8 @@ class EmulatedDevice {
       for (auto const& store : passed) store();
       passed.clear();
     }
-    std::array<Fiber, threads_> fibers;
-    std::array<std::array<std::uint64_t, threads_>, 2> slots;
+    std::array<Fiber, everybody> fibers;
+    std::array<std::array<std::uint64_t, everybody>, 2> slots;
     std::vector<std::uint64_t> memory;
     EmulatedCopies copies;
     std::vector<int> ready;
@@ -387,7 +394,7 @@ class EmulatedDevice {
   }
   /// Wakes threads whose mbarrier phase has ended.
   void wake(Team& team) {
-    for (int t = 0; t < threads; ++t) {
+    for (int t = 0; t < everybody; ++t) {
       auto& fiber = team.fibers[static_cast<std::size_t>(t)];
       if (fiber.waits != at_mbarrier || !team.copies.passes(t, fiber.mbarrier, fiber.parity)) continue;
       fiber.waits = running;
@@ -397,18 +404,24 @@ class EmulatedDevice {
 
   /// Requires all threads of a block to reach the same barrier, and releases them.
   void release(Team& team) {
-    if (!team.ready.empty() || team.done == threads) return;
+    if (!team.ready.empty() || team.done == everybody) return;
+    auto const barrier = team.fibers[0].waits;
+    auto const who = barrier >= with_producers ? everybody : threads;
+    auto const meets = [&](Fiber const& fiber) { return fiber.waits == barrier; };
+    if (barrier >= 0 && std::all_of(team.fibers.begin(), team.fibers.begin() + who, meets)) return pass(team, who);
     auto const waits = [](Fiber const& fiber) { return fiber.waits == at_mbarrier; };
     if (std::any_of(team.fibers.begin(), team.fibers.end(), waits)) {
       if (team.copies.pending()) return deliver(team);
       fail("somebody waits for what never comes");
-      team.done = threads;
+      team.done = everybody;
       return;
     }
-    auto const barrier = team.fibers[0].waits;
-    for (auto& fiber : team.fibers)
-      if (fiber.waits != barrier || barrier < 0) return fail_team(team);
-    for (int t = 0; t < threads; ++t) {
+    fail("the threads of a block wait at different barriers");
+    team.done = everybody;  // abandon them
+  }
+  /// The first `who` threads have met.
+  void pass(Team& team, int who) {
+    for (int t = 0; t < who; ++t) {
       auto& fiber = team.fibers[static_cast<std::size_t>(t)];
       std::move(fiber.stores.begin(), fiber.stores.end(), std::back_inserter(team.passed));
       fiber.stores.clear();
@@ -417,10 +430,6 @@ class EmulatedDevice {
     }
   }
 
-  void fail_team(Team& team) {
-    fail("the threads of a block wait at different barriers");
-    team.done = threads;  // abandon them
-  }
   void trap(char const* wrong) {
     if (wrong != nullptr) fail(wrong);
   }

@@ -35,18 +35,18 @@
 namespace sluice::test {
 
 /// One device for each block size; every launch has another order of threads.
-template <int threads>
-EmulatedDevice<threads>& emulated_device() {
-  static EmulatedDevice<threads> device;
+template <int threads, int producers = 0>
+EmulatedDevice<threads, producers>& emulated_device() {
+  static EmulatedDevice<threads, producers> device;
   return device;
 }
 
 /// Runs Program(Block&, Memory&, number) on a number of blocks.
-template <int threads, class Memory, class Program>
+template <int threads, class Memory, int producers = 0, class Program>
 void run_blocks(int blocks, Program const& program, DeviceFaults faults = {}) {
   static std::uint64_t seed = 0;
   ++seed;
-  auto& device = emulated_device<threads>();
+  auto& device = emulated_device<threads, producers>();
   device.uneven = true;
   device.template run<Memory>(blocks, 1 + static_cast<int>(seed % 3), seed, faults, program);
   if (device.failure() != "") throw std::runtime_error(device.failure());
@@ -122,7 +122,7 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
       ++test::HostCuda::get().use.ring_launches;
       using Shared = RingBlockMemory<line_threads>;
       auto const blocks = std::min(launch.ring, launch.parts_here());
-      test::run_blocks<line_threads, Shared>(blocks, [&](auto& block, Shared& memory, int number) {
+      test::run_blocks<line_threads, Shared, line_ring_producers>(blocks, [&](auto& block, Shared& memory, int number) {
         if (launch.k > 1) run_parts<true>(block, memory, launch, number, blocks);
         else run_parts<false>(block, memory, launch, number, blocks);
       });

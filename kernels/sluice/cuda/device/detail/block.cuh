@@ -17,16 +17,23 @@
 namespace sluice::inline v0::cuda::detail {
 
 /// The few machine operations that kernels need; the tests replace it by an emulated one.
-template <int threads_>
+/// \tparam producers_  threads behind these that take part in no barrier but sync_all(): whole warps
+template <int threads_, int producers_ = 0>
 struct DeviceBlock {
   static constexpr int threads = threads_;
+  static constexpr int producers = producers_;
   static constexpr int warps = threads / 32;
 
   __device__ __forceinline__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x % 32); }
   __device__ __forceinline__ int warp() const { return static_cast<int>(threadIdx.x / 32); }
 
-  __device__ __forceinline__ void sync(Barrier) { __syncthreads(); }
+  __device__ __forceinline__ void sync(Barrier) {
+    if constexpr (producers == 0) __syncthreads();
+    else asm volatile("bar.sync 1, %0;" : : "n"(threads) : "memory");  // 0 is __syncthreads()
+  }
+  /// Waits for the producers, too.
+  __device__ __forceinline__ void sync_all(Barrier) { __syncthreads(); }
   __device__ __forceinline__ void sync_warp(Barrier) { __syncwarp(); }
   /// Brings the lanes of a warp together, without an exchange of memory.
   __device__ __forceinline__ void converge() { __syncwarp(); }

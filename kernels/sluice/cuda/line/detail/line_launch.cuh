@@ -16,6 +16,7 @@ inline constexpr int line_threads = 256;       ///< per block; sums, and so the 
 inline constexpr int line_blocks_at_once = 4;  ///< per multiprocessor, by the registers that a block may use
 
 inline constexpr int line_ring_blocks_at_once = 3;  ///< the same for blocks that read through rings
+inline constexpr int line_ring_producers = 32;      ///< threads of these beyond line_threads, which fill the ring
 
 /// One launch; allocates nothing and does not wait. For `start`, see Start. Defined in line_kernel.cuh, which needs
 /// nvcc: files compiled by a host compiler rely on a file with instances.cuh.

@@ -16,10 +16,10 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// Five stages of 8 KB and the block's other shared memory (28 KB) take 69 KB: three blocks of 256 threads on a
-/// multiprocessor with 228 KB, with 80 registers per thread. That is one block less than without a ring, but data in
-/// flight needs no registers, and so no threads. Together they have up to 120 KB in flight. About 30 KB saturate an
-/// H200's memory (4.8 TB/s, 0.8 us, 132 multiprocessors), and 120 KB cover four microseconds of selecting (estimates,
+/// Five stages of 8 KB and the block's other shared memory (28 KB) take 69 KB: three blocks of 256 threads and a producer
+/// warp on a multiprocessor with 228 KB, with 72 registers per thread. That is one block less than without a ring, but
+/// data in flight needs no registers, and so no threads. Together they have up to 120 KB in flight. About 30 KB saturate
+/// an H200's memory (4.8 TB/s, 0.8 us, 132 multiprocessors), and 120 KB cover four microseconds of selecting (estimates,
 /// not measured).
 template <int threads>
 struct RingMemory {
@@ -40,49 +40,62 @@ struct RingMemory {
     std::uint32_t begin;  ///< its first group
     std::uint32_t turn;   ///< the stage where it begins, plus `stages` in phases of odd parity
   } now;
-
-  /// What is copied next; only the first thread uses it.
-  struct Cursor {
-    unsigned char const* from;  ///< the address of group 0
-    GroupRange whole;           ///< the groups of the line that can be copied
-    GroupRange left;            ///< the groups of the part still to come
-    std::uint32_t besides;      ///< bytes of every copy beyond its groups
-    std::int32_t item;
-  } next;
 };
 
-/// The scores of the block's parts in order: part `first`, first + step, ... of a launch. During a part's selection,
-/// the first stages of the next part are in flight.
+/// The parts that a block reads, in order: part `first`, first + step, ... of a launch.
+template <class Format, int threads>
+class RingParts {
+ public:
+  SLUICE_DEVICE RingParts(LineLaunch<Format> const& launch, std::int32_t step) : launch_(launch), step_(step) {}
+
+  SLUICE_DEVICE LineLaunch<Format> const& launch() const { return launch_; }
+  SLUICE_DEVICE std::int32_t end() const { return launch_.parts_here(); }
+  SLUICE_DEVICE LinePartNumber operator[](std::int32_t item) const { return launch_.part(item); }
+  /// Whether the part's line is read.
+  SLUICE_DEVICE bool reads(std::int32_t item) const { return launch_.reads((*this)[item].row); }
+  /// The part after this one; end(): none.
+  SLUICE_DEVICE std::int32_t after(std::int32_t item) const { return end() - item > step_ ? item + step_ : end(); }
+
+  /// The groups of a part, including those beyond the end of the line.
+  SLUICE_DEVICE GroupRange groups(std::int32_t item) const {
+    auto const chunks = static_cast<std::int32_t>(LineShape::chunks<Format>(launch_.size, threads));
+    auto const begin = (*this)[item].split * launch_.chunks;
+    auto const end = chunks - begin < launch_.chunks ? chunks : begin + launch_.chunks;
+    constexpr auto chunk = LineShape::loads * threads;
+    return {static_cast<std::uint32_t>(begin * chunk), static_cast<std::uint32_t>(end * chunk)};
+  }
+
+ private:
+  LineLaunch<Format> const& launch_;
+  std::int32_t const step_;
+};
+
+/// The scores of the block's parts, which a RingProducer copies to the stages: during a part's selection, the first stages
+/// of the next part are in flight.
 ///
-/// The first thread refills a stage as soon as all warps have read it. The line's ends, which are not whole groups, do
-/// not go through the ring: every thread loads its own.
+/// The line's ends, which are not whole groups, do not go through the ring: every thread loads its own.
 template <class Format, class Block>
 class RingLoads {
  public:
   static constexpr int threads = Block::threads;
   using Memory = RingMemory<threads>;
+  using Parts = RingParts<Format, threads>;
   template <class, int count, bool many, bool masked>
   static constexpr int ahead = count;  ///< the ring reads ahead
 
-  SLUICE_DEVICE RingLoads(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t first,
-                          std::int32_t step)
-      : memory_(memory), launch_(launch), step_(step) {
-    if (block.thread() == 0) {
-      for (std::uint32_t i = 0; i < Memory::stages; ++i)
-        block.init_mbarrier(&memory.filled[i], 1), block.init_mbarrier(&memory.emptied[i], Block::warps);
-      block.publish_mbarriers();
-      memory.now = {first, groups(first).begin, 0};
-      memory.next.item = first, memory.next.left = {};
-      open(first);
-    }
-    block.sync(Barrier::ring);
-    if (block.thread() == 0)
-      for (std::uint32_t i = 0; i < Memory::stages; ++i) fill(block, i);
+  SLUICE_DEVICE RingLoads(Memory& memory, Parts const& parts) : memory_(memory), parts_(parts) {}
+
+  /// Called by the first thread, before a barrier behind which the ring is used.
+  SLUICE_DEVICE void begin(Block& block, std::int32_t first) {
+    for (std::uint32_t i = 0; i < Memory::stages; ++i)
+      block.init_mbarrier(&memory_.filled[i], 1), block.init_mbarrier(&memory_.emptied[i], Block::warps);
+    block.publish_mbarriers();
+    memory_.now = {first, parts_.groups(first).begin, 0};
   }
 
   /// Whether there is another part, and which one.
-  SLUICE_DEVICE bool some() const { return memory_.now.item < launch_.parts_here(); }
-  SLUICE_DEVICE LinePartNumber part() const { return launch_.part(memory_.now.item); }
+  SLUICE_DEVICE bool some() const { return memory_.now.item < parts_.end(); }
+  SLUICE_DEVICE LinePartNumber part() const { return parts_[memory_.now.item]; }
 
   /// Groups first, first + threads, ... of the part; called by all threads of the block, from the part's begin to its
   /// end.
@@ -110,11 +123,6 @@ class RingLoads {
       }
       block.sync_warp(Barrier::lifted);
       if (block.lane() == 0) block.arrive(Barrier::emptied, &memory_.emptied[stage]);
-      if (block.thread() == 0) {
-        block.wait(Barrier::emptied, &memory_.emptied[stage], parity);
-        block.order_copies();
-        fill(block, stage);
-      }
     }
   }
 
@@ -123,60 +131,15 @@ class RingLoads {
   SLUICE_DEVICE void advance(Block& block) {
     if (block.thread() != 0) return;
     auto& now = memory_.now;
-    auto const part = groups(now.item);
-    if (reads(now.item)) now.turn = (now.turn + (part.end - part.begin) / Memory::groups) % (2 * Memory::stages);
-    now.item = after(now.item);
-    now.begin = groups(now.item).begin;
+    auto const part = parts_.groups(now.item);
+    if (parts_.reads(now.item)) now.turn = (now.turn + (part.end - part.begin) / Memory::groups) % (2 * Memory::stages);
+    now.item = parts_.after(now.item);
+    now.begin = parts_.groups(now.item).begin;
   }
 
  private:
-  SLUICE_DEVICE bool reads(std::int32_t item) const { return launch_.reads(launch_.part(item).row); }
-  /// The block's part after this one; the number of all parts: none.
-  SLUICE_DEVICE std::int32_t after(std::int32_t item) const {
-    return launch_.parts_here() - item > step_ ? item + step_ : launch_.parts_here();
-  }
-
-  /// The groups of a part, including those beyond the end of the line.
-  SLUICE_DEVICE GroupRange groups(std::int32_t item) const {
-    auto const chunks = static_cast<std::int32_t>(LineShape::chunks<Format>(launch_.size, threads));
-    auto const begin = launch_.part(item).split * launch_.chunks;
-    auto const end = chunks - begin < launch_.chunks ? chunks : begin + launch_.chunks;
-    constexpr auto chunk = LineShape::loads * threads;
-    return {static_cast<std::uint32_t>(begin * chunk), static_cast<std::uint32_t>(end * chunk)};
-  }
-
-  /// Begins to copy a part, or the block's first one behind it whose line is read. If there is none, nothing is left.
-  SLUICE_DEVICE void open(std::int32_t item) {
-    while (item < launch_.parts_here() && !reads(item)) item = after(item);
-    memory_.next.item = item;
-    if (item >= launch_.parts_here()) return;
-    LineReader<Format, false> const reader(launch_, launch_.part(item).row);
-    auto& next = memory_.next;
-    next = {reader.aligned(), reader.whole(), groups(item), reader.copied_besides(), item};
-  }
-
-  /// Enqueues the next copy; if it is empty (beyond the line's end), marks the stage as filled. Called only by the
-  /// first thread.
-  SLUICE_DEVICE void fill(Block& block, std::uint32_t stage) {
-    auto& next = memory_.next;
-    if (next.left.begin == next.left.end) {
-      open(after(next.item));
-      if (next.left.begin == next.left.end) return;  // no further part
-    }
-    auto const group = next.left.begin;
-    next.left.begin = group + Memory::groups;
-    auto const begin = next.whole.begin > group ? next.whole.begin : group;
-    auto const end = next.whole.end < next.left.begin ? next.whole.end : next.left.begin;
-    auto const bytes = begin < end ? (end - begin) * 16 + next.besides : 0;
-    block.arrive_expecting(&memory_.filled[stage], bytes);
-    if (bytes > 0)
-      block.copy_bulk(memory_.stage[stage] + (begin - group) * 16, next.from + std::uint64_t{begin} * 16, bytes,
-                      &memory_.filled[stage]);
-  }
-
   Memory& memory_;
-  LineLaunch<Format> const& launch_;
-  std::int32_t const step_;
+  Parts const parts_;
 };
 
 }  // namespace sluice::inline v0::cuda::detail

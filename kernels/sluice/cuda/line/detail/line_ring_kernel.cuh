@@ -24,12 +24,12 @@ namespace sluice::inline v0::cuda::detail {
 /// Persistent blocks that take parts in turn. Compiled for less than sm_90, it has no body; line_ring_blocks() says
 /// whether it has one.
 template <class Format, bool many>
-__global__ void __launch_bounds__(line_threads, line_ring_blocks_at_once)
+__global__ void __launch_bounds__(line_threads + line_ring_producers, line_ring_blocks_at_once)
     line_ring_kernel(__grid_constant__ LineLaunch<Format> const launch) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   __trap();
 #else
-  using Block = DeviceBlock<line_threads>;
+  using Block = DeviceBlock<line_threads, line_ring_producers>;
   extern __shared__ __align__(16) unsigned char line_ring_memory[];
   Block block;
   run_parts<many>(block, *reinterpret_cast<RingBlockMemory<line_threads>*>(line_ring_memory), launch,
@@ -51,7 +51,7 @@ int line_ring_blocks() {
       check(
           cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
           "cudaFuncSetAttribute");
-      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, line_threads, bytes),
+      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, line_threads + line_ring_producers, bytes),
             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
     }
     most = (std::min)(most, blocks);
@@ -66,8 +66,9 @@ template <class Format>
 void launch_ring(LineLaunch<Format> const& launch, cudaStream_t stream) {
   auto const blocks = static_cast<unsigned>((std::min)(launch.parts_here(), launch.ring));
   constexpr auto bytes = sizeof(RingBlockMemory<line_threads>);
-  if (launch.k > 1) line_ring_kernel<Format, true><<<blocks, line_threads, bytes, stream>>>(launch);
-  else line_ring_kernel<Format, false><<<blocks, line_threads, bytes, stream>>>(launch);
+  constexpr auto threads = line_threads + line_ring_producers;
+  if (launch.k > 1) line_ring_kernel<Format, true><<<blocks, threads, bytes, stream>>>(launch);
+  else line_ring_kernel<Format, false><<<blocks, threads, bytes, stream>>>(launch);
   check(cudaGetLastError(), "the kernel of LogSoftmaxTopK");
 }
 
