@@ -440,6 +440,8 @@ set(SLUICE_KERNELS
   kernels/sluice/cuda/instances/lines_half.cuh
   kernels/sluice/cuda/instances/others.cuh
   kernels/sluice/cuda/line/detail/line_block.cuh
+  kernels/sluice/cuda/line/detail/line_cluster.cuh
+  kernels/sluice/cuda/line/detail/line_cluster_kernel.cuh
   kernels/sluice/cuda/line/detail/line_edits.cuh
   kernels/sluice/cuda/line/detail/line_kernel.cuh
   kernels/sluice/cuda/line/detail/line_launch.cuh

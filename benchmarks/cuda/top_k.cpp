@@ -5,7 +5,7 @@
 //   sluice.bench.cuda.top_k --rows 320 --columns 250000 --k 5 [--type float32|float16|bfloat16] [--list]
 //
 // The second form runs only sluice, for one shape, for use with a profiler. "sluice" uses direct loads; "sluice, ring"
-// uses rings (Loads::ring) on devices that support them. Each way's answers are compared with double precision before
+// uses rings (Loads::ring) on devices that support them, "sluice, clusters" StepOptions::clusters, for few lines. Each way's answers are compared with double precision before
 // it is timed. Inputs are cold: they alternate until together they are four times as large as the L2 cache; if one fits
 // into it, it is also timed warm. Exit code 1 if an answer was wrong, 3 if there is no device, 4 if there was not
 // enough time for all shapes.
@@ -84,8 +84,9 @@ class Bench {
   }
 
   void run() {
-    time(ours("sluice", cuda::Loads::direct));
-    if (machine_->rings) time(ours("sluice, ring", cuda::Loads::ring));
+    time(ours("sluice", {}));
+    if (machine_->rings) time(ours("sluice, ring", {.loads = cuda::Loads::ring}));
+    if (machine_->rings && shape_.rows <= 16) time(ours("sluice, clusters", {.clusters = true}));
     if (shape_.experiment == "all") return;
     time_read();
     if (shape_.experiment == "peers") {
@@ -142,9 +143,9 @@ class Bench {
     if (shape_.bytes() <= machine_->cache / 4 * 3)
       Record(record).add("warm", machine_->timer(1, work, graph)).write(std::cout);
   }
-  Peer ours(char const* name, cuda::Loads loads) {
-    auto const expander = std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_), cuda::Allocator{},
-                                                                 cuda::StepOptions{.loads = loads});
+  Peer ours(char const* name, cuda::StepOptions const& step) {
+    auto const expander =
+        std::make_shared<cuda::LogSoftmaxTopK>(std::span<float const>(bias_), cuda::Allocator{}, step);
     auto const results = std::make_shared<DeviceArray<cuda::LineResult>>(static_cast<std::size_t>(shape_.rows));
     Peer peer{name};
     peer.exact = true;

@@ -39,7 +39,8 @@ sluice::cuda::StepOptions step_of(sluice_cuda_step_options const* step) {
   auto const its = device::taken(*step);
   return {.loads = device::flag(its.ring_loads, "ring_loads") ? sluice::cuda::Loads::ring : sluice::cuda::Loads::direct,
           .early_starts = device::flag(its.early_starts, "early_starts"),
-          .merge_behind_lines = device::flag(its.merge_behind_lines, "merge_behind_lines")};
+          .merge_behind_lines = device::flag(its.merge_behind_lines, "merge_behind_lines"),
+          .clusters = device::flag(its.clusters, "clusters")};
 }
 
 /// An expander that gives lists and workspace of a C task.

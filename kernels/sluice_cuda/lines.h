@@ -136,14 +136,14 @@ typedef struct sluice_cuda_step_options {
       early_starts; /* 1: a kernel behind one of ours starts while that still runs; sm_90 and CUDA 12.3, else as 0 */
   int32_t
       merge_behind_lines; /* 1: of a beam: the block that ends a sentence's last line merges, in sluice_cuda_beam_step() */
-  int32_t unused;
+  int32_t clusters; /* 1: the 2, 4 or 8 blocks of a line are a cluster; sm_90, else as 0 */
 } sluice_cuda_step_options;
 SLUICE_CUDA_INITIALISER(sluice_cuda_step_options)
 
 /* Answers tasks. It belongs to the device that is current when it is first used, and to one stream at a time. */
 typedef struct sluice_cuda_expander sluice_cuda_expander;
 /* bias: added to every line, [count] in host memory, copied; count 0: none. allocator: copied, what it points to must
- * outlive the expander; null: cudaMalloc and cudaFree. step: ring_loads and early_starts; null: neither. */
+ * outlive the expander; null: cudaMalloc and cudaFree. step: ring_loads, early_starts and clusters; null: none. */
 SLUICE_CUDA_API sluice_cuda_status sluice_cuda_expander_create(float const* bias, size_t count,
                                                                sluice_cuda_allocator const* allocator,
                                                                sluice_cuda_step_options const* step,

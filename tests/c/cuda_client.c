@@ -198,7 +198,7 @@ static void expands(void) {
     for (i = 0; i < columns; ++i) bias[i] = uniform(-2, 2);
     lines->bias = bias_count > 0 || round % 3 == 2 ? bias : NULL;
     if (round % 3 == 2) lines->task.bias = bias_there = THERE(bias, columns + 8);
-    step.ring_loads = device_rings() && round % 2, step.early_starts = round % 3 == 2;
+    step.ring_loads = device_rings() && round % 2, step.early_starts = round % 3 == 2, step.clusters = round % 4 == 2;
     CHECK(sluice_cuda_expander_create(bias_count > 0 ? bias : NULL, bias_count, NULL, &step, &expander) ==
           SLUICE_CUDA_OK);
 
@@ -397,6 +397,8 @@ static void borrows(void) {
   REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "ring_loads = 2");
   step.ring_loads = 0, step.merge_behind_lines = -1;
   REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "merge_behind_lines = -1");
+  step.merge_behind_lines = 0, step.clusters = 7;
+  REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "clusters = 7");
   step.size = 4;
   REFUSED(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander), "sluice_cuda_step_options.size = 4");
   free_lines(made);

@@ -36,6 +36,8 @@ figure() {
   echo '{"name":"sentences","experiment":"clustered","rows":40,"V":250000,"type":"float16","us":10,"dense / this":4.5}'
   echo '{"name":"batch","experiment":"clustered","rows":40,"V":250000,"type":"float16","us":12,"dense / this":3.75}'
   echo '{"name":"lonely","figure":3}'
+  figure sluice peers 5 32000 5 640000 8
+  figure "sluice, clusters" peers 5 32000 5 640000 6.4
   figure "read only" share 7 77 1 2156 1 # nothing of ours to hold it against
   echo '{"name":"cut sh'
 } >"$work/figures"
@@ -49,6 +51,7 @@ says "| share of the copy's bandwidth from 100 MB, lowest | >= 80 % | yes | 80 |
 says "| share of the copy's bandwidth from 40 MB, direct loads, lowest | >= 80 % | yes | 80 |"
 says "| share of the copy's bandwidth from 40 MB, rings, lowest | >= 80 % | yes | 100 |"
 says "| 320 | 250,000 | 5 | float32 | normal | cold | 200 | 160 | 80 % | 100 % | 1.25 |"
+says "| 5 | 32,000 | 5 | float32 | normal | cold | 8 | 6.4 | 1.25 |"
 says "| times as fast as PyTorch, eager, lowest | >= 5 | yes | 7 |"
 says "| times as fast as PyTorch, eager, from 40 MB, lowest | >= 8 | **no** | 7 |"
 says "| times as fast as PyTorch, compile, lowest | >= 5 | not measured |  |"

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,8 @@ class Launcher {
     launch.results = answers.results.data();
     if (ring > 0 && launch.masks == nullptr) {
       run_ring(launch, random, faults);
+    } else if (clusters && cuda::detail::suits_clusters(launch)) {
+      run_clusters(launch, random, faults);
     } else {
       run_direct(launch, random, faults);
     }
@@ -148,6 +151,9 @@ class Launcher {
   EmulatedDevice<threads, 32> ringed;  ///< with a producer warp
   bool ascending = false;              ///< edits are put in order first
   std::vector<bool> unread;            ///< lines that are NaN and not read; empty: none
+  bool clusters = false;               ///< a line's blocks are a cluster where they can be
+  std::size_t clustered = 0;           ///< launches so far whose blocks were
+  std::int32_t blocks = 0;             ///< of a cluster, the last time
   int ring = 0;                        ///< blocks that stay and read through rings, but for lines with masks
 
  private:
@@ -166,6 +172,28 @@ class Launcher {
             cuda::detail::LineBlock<Format, many, masked, Block>(block, memory, launch, row, split).run();
           });
         });
+  }
+
+  void run_clusters(cuda::detail::LineLaunch<Format> const& launch, std::mt19937_64& random, DeviceFaults faults) {
+    using Block = typename EmulatedDevice<threads>::Block;
+    using Memory = cuda::detail::ClusterMemory<threads>;
+    ++clustered, blocks = launch.splits;
+    device.of_cluster = blocks;
+    std::vector<bool> begun(static_cast<std::size_t>(launch.rows * launch.splits));
+    device.template run<Memory>(
+        launch.rows * launch.splits, 1 + static_cast<int>(random() % 10), random(), faults,
+        [&](Block& block, Memory& memory, int number) {
+          auto const row = number / launch.splits, split = number % launch.splits;
+          if (!begun[static_cast<std::size_t>(number)]) memory.edits = {};
+          begun[static_cast<std::size_t>(number)] = true;
+          launch.with_variant([&]<bool many, bool masked> {
+            if constexpr (!masked)
+              cuda::detail::LineBlock<Format, many, masked, Block, cuda::detail::DirectLoads, false, true>(
+                  block, memory, launch, row, split)
+                  .run();
+          });
+        });
+    device.of_cluster = 1;
   }
 
   /// The same parts by fewer blocks; copies stay within the memory of all lines.
@@ -265,8 +293,8 @@ TEST_CASE("lines that nothing is asked of are not read by the device's log_softm
     auto const all = launcher.run(lines, 1000, seed);
     for (std::size_t row = 0; row < lines.rows; ++row) launcher.unread.push_back(lines.one_of(2));
     auto const few = launcher.unread;
-    for (auto const& [ring, places] : {std::pair(0, 1), {0, 1000}, {1, 1000}, {2, 8}, {7, 1}}) {
-      launcher.ring = ring;
+    for (auto const& [ring, places] : {std::pair(0, 1), {0, 1000}, {1, 1000}, {2, 8}, {7, 1}, {0, 1000}}) {
+      launcher.ring = ring, launcher.clusters = !launcher.clusters;
       auto const answers = launcher.run(lines, places, seed + 1);
       for (std::size_t row = 0; row < lines.rows; ++row) {
         auto const &line = answers[row], &other = all[row];
@@ -279,6 +307,7 @@ TEST_CASE("lines that nothing is asked of are not read by the device's log_softm
     }
   }
   CHECK(skipped > 200);
+  CHECK(launcher.clustered > 0);
 }
 
 TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is missed", "[cuda]") {
@@ -305,6 +334,46 @@ TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is 
   CHECK(missed({.no_fence = true}));
   launcher = {};
   CHECK(missed({.no_ticket = true}));
+}
+
+TEMPLATE_TEST_CASE("a cluster of the device answers as blocks with tickets do, bit for bit", "[cuda]", Float32, Float16,
+                   BFloat16) {
+  Launcher<TestType, 64> launcher;
+  std::set<std::int32_t> sizes;
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    LineCase<TestType> lines(seed, 3000 * TestType::wide, 3);
+    INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", k = " << lines.k);
+    launcher.ascending = seed % 2 == 0;
+    for (auto const places : {4, 8, 1000}) {
+      launcher.clusters = false;
+      auto const answers = launcher.run(lines, places, seed);
+      launcher.clusters = true;
+      CHECK(launcher.run(lines, places, seed + 1) == answers);
+      if (launcher.clustered > 0) sizes.insert(launcher.blocks);
+      launcher.clustered = 0;
+    }
+  }
+  CHECK(sizes == std::set<std::int32_t>{2, 4, 8});
+}
+
+TEST_CASE("both barriers of the device's clusters are missed", "[cuda]") {
+  Launcher<BFloat16, 64> launcher;
+  auto const missed = [&](DeviceFaults faults) {
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+      LineCase<BFloat16> const lines(seed, 14000, 2);
+      launcher.clusters = false;
+      auto const right = launcher.run(lines, 1000, seed);
+      launcher.clusters = true;
+      if (launcher.run(lines, 1000, seed, faults) != right || launcher.device.failure() != "") return true;
+    }
+    return false;
+  };
+  for (auto barrier : {Barrier::begun, Barrier::met}) {
+    INFO("barrier " << static_cast<int>(barrier));
+    launcher = {};
+    CHECK(missed({.skipped = barrier}));
+    CHECK(launcher.device.has_seen(barrier));
+  }
 }
 
 TEST_CASE("every wait, arrival and fence of the device's ring is missed", "[cuda]") {

@@ -10,9 +10,11 @@
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/device_memory.hpp>
+#include <support/device_query.hpp>
 #include <support/device_table.hpp>
 #include <support/emulated_launches.hpp>
 #include <support/line_cases.hpp>
+#include <support/line_reference.hpp>
 #include <support/random_query.hpp>
 #include <support/table_model.hpp>
 
@@ -140,6 +142,36 @@ TEST_CASE("cuda log_softmax_top_k finds the same, bit for bit, through rings: li
     found.push_back(best);
   }
   CHECK(found[0] == found[1]);
+}
+
+TEST_CASE("clusters find the same, bit for bit, without memory of their own", "[cuda]") {
+  std::size_t launches = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    std::mt19937_64 random(seed);
+    std::size_t const rows = 1 + below(random, 3), size = 1 + below(random, 40000);
+    std::vector<cuda::detail::Words> memory((rows * size + 3) / 4);
+    for (std::size_t i = 0; i < 4 * memory.size(); ++i)
+      memory[i / 4].word[i % 4] = static_cast<std::uint32_t>(0x3f800000u + hash_mix(i + seed) % 0x800000u);
+    auto const scores = cuda::scores<float>(reinterpret_cast<float const*>(memory.data()), rows, size);
+    Queries const asked(random, rows, size, seed % 3 == 0 ? 1 : 64);
+    auto const& queries = asked.queries;
+    cuda::LogSoftmaxTopK tickets, clusters({}, {}, {.early_starts = seed % 2 == 0, .clusters = true});
+    auto const expected = tickets.expand(scores, queries, {});
+    auto const before = device_use;
+    auto const got = clusters.expand(scores, queries, {});
+    launches += device_use.cluster_launches - before.cluster_launches;
+    for (std::size_t row = 0; row < rows; ++row) CHECK(same_line(got[row], expected[row]));
+    if (device_use.cluster_launches > before.cluster_launches) {
+      CHECK(clusters.workspace() < tickets.workspace());
+      HostCuda::get().code_version = 80;  // older code, as ever
+      cuda::LogSoftmaxTopK older({}, {}, {.clusters = true});
+      auto const again = older.expand(scores, queries, {});
+      for (std::size_t row = 0; row < rows; ++row) CHECK(same_line(again[row], expected[row]));
+      CHECK(device_use.cluster_launches == before.cluster_launches + 1);
+      HostCuda::get().code_version = 90;
+    }
+  }
+  CHECK(launches > 2);
 }
 
 TEST_CASE("rings are refused where the device has none", "[cuda]") {

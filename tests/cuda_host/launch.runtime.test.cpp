@@ -45,6 +45,22 @@ TEST_CASE("a kernel starts early where it was asked to and its code can wait", "
   CHECK(number == 20);
 }
 
+TEST_CASE("a launch may ask for clusters, and start early beside", "[cuda]") {
+  auto& machine = HostCuda::get();
+  auto const early = machine.use.early_starts;
+  int number = 0;
+  using cuda::detail::Start;
+  cuda::detail::launch<increment>(1, 32, nullptr, Start::after, "increment", &number);
+  cuda::detail::launch<increment>(cuda::detail::Blocks{8, 4}, 32, nullptr, Start::early, "increment", &number);
+  CHECK(machine.use.of_cluster == 4);
+  CHECK(machine.use.early_starts == early + 1);
+  CHECK_THROWS_AS(
+      cuda::detail::launch<increment>(cuda::detail::Blocks{6, 4}, 32, nullptr, Start::after, "increment", &number),
+      cuda::Error);
+  machine.wait();
+  CHECK(number == 2);
+}
+
 TEST_CASE("a launch that is refused is an error", "[cuda]") {
   int number = 0;
   CHECK_THROWS_AS(cuda::detail::launch<increment>(0, 32, nullptr, cuda::detail::Start::after, "increment", &number),

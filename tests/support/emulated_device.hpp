@@ -213,6 +213,32 @@ class EmulatedDevice {
       return words;
     }
 
+    // A skipped barrier of a cluster is neither arrived at nor waited for.
+    void arrive_cluster(cuda::detail::Barrier barrier) {
+      device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (barrier != device_->faults_.skipped) device_->arrive_cluster(*team_);
+    }
+    void wait_cluster(cuda::detail::Barrier barrier) {
+      if (barrier == device_->faults_.skipped) return;
+      auto& fiber = device_->current();
+      if (team_->cluster->phase <= fiber.phase) device_->wait(at_cluster);
+      ++fiber.phase;
+    }
+    void sync_cluster(cuda::detail::Barrier barrier) {
+      arrive_cluster(barrier);
+      wait_cluster(barrier);
+    }
+    template <class Value>
+    void store_first(Value* to, Value value) {
+      auto const& cluster = *team_->cluster;
+      if (cluster.phase == 0) return device_->fail("a store to a block that may not have begun");
+      if (cluster.ended > 0 && cluster.first_ended) return device_->fail("a store to a block that has ended");
+      auto const at = reinterpret_cast<std::byte*>(to) - reinterpret_cast<std::byte*>(team_->memory.data());
+      auto* const there = reinterpret_cast<std::byte*>(cluster.teams.front()->memory.data()) + at;
+      device_->current().stores.push_back([there, value] { std::memcpy(there, &value, sizeof(value)); });
+      if (device_->one_of(4)) device_->wait(nowhere);
+    }
+
     static float exp2(float x) { return std::exp2(x); }
     static float log(float x) { return std::log(x); }
 
@@ -233,19 +259,23 @@ class EmulatedDevice {
   };
 
   /// Runs Program(Block&, Memory&, block number) for every thread of `blocks` blocks, each with its own Memory,
-  /// `residents` of them at once. Memory starts as garbage: keys of place 0, so that results of mutations go wrong but
-  /// no access goes astray.
+  /// `residents` of them at once, or as many clusters as these make. Memory starts as garbage: keys of place 0, so that
+  /// results of mutations go wrong but no access goes astray.
   template <class Memory, class Program>
   void run(int blocks, int residents, std::uint64_t seed, DeviceFaults faults, Program const& program) {
     random_.seed(seed), faults_ = faults;
+    residents = (residents + of_cluster - 1) / of_cluster * of_cluster;
     while (teams_.size() < static_cast<std::size_t>(residents)) teams_.push_back(std::make_unique<Team>());
     auto next = 0;
     std::vector<Team*> busy, idle;
     for (int i = 0; i < residents; ++i) idle.push_back(teams_[static_cast<std::size_t>(i)].get());
     while (next < blocks || !busy.empty()) {
-      while (next < blocks && !idle.empty()) {
+      std::shared_ptr<Cluster> cluster;
+      while (next < blocks && (next % of_cluster > 0 || std::ssize(idle) >= of_cluster)) {
         busy.push_back(idle.back()), idle.pop_back();
         auto& team = *busy.back();
+        if (next % of_cluster == 0) cluster = std::make_shared<Cluster>();
+        cluster->teams.push_back(&team), team.cluster = cluster;
         team.memory.resize(sizeof(Memory) / sizeof(std::uint64_t) + 1);
         for (auto& word : team.memory) word = random_() << 32 | 0xffffffffu;
         team.copies.begin(std::as_bytes(std::span(team.memory)), readable);
@@ -261,6 +291,8 @@ class EmulatedDevice {
         release(team);
         if (team.done == everybody) {
           if (team.copies.pending()) fail("a block ends while copies to its memory are under way");
+          ++team.cluster->ended;
+          if (&team == team.cluster->teams.front()) team.cluster->first_ended = true;
           idle.push_back(&team);
           busy.erase(std::find(busy.begin(), busy.end(), &team));
           break;
@@ -269,6 +301,7 @@ class EmulatedDevice {
     }
   }
 
+  int of_cluster = 1;                     ///< blocks
   std::span<std::byte const> readable{};  ///< the memory that bulk copies may read; empty: any
   std::uint64_t bulk_copies = 0;          ///< so far
   bool racing = false;                    ///< one warp runs ahead of the others, sometimes a different one
@@ -285,7 +318,7 @@ class EmulatedDevice {
  private:
   static constexpr int threads = threads_, everybody = threads_ + producers_;
   static constexpr int with_producers = 1000;  // and above: a barrier for everybody
-  static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4, at_mbarrier = -5;
+  static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4, at_mbarrier = -5, at_cluster = -6;
 
   struct Fiber {
     ucontext_t context;
@@ -297,10 +330,17 @@ class EmulatedDevice {
     void const* mbarrier = nullptr;
     unsigned parity = 0;
     bool ordered = false;  // a proxy fence was executed after its last wait
+    int phase = 0;         // of the cluster's barrier: so many it has waited for
     void publish() {
       for (auto const& store : stores) store();
       stores.clear();
     }
+  };
+  struct Cluster {
+    std::vector<Team*> teams;
+    int arrived = 0, phase = 0;  // threads at the barrier; barriers that all have reached
+    int ended = 0;               // blocks
+    bool first_ended = false;
   };
   struct Team {
     /// Stores that precede the last barrier: a fence of any of the block's threads orders them, too.
@@ -313,6 +353,7 @@ class EmulatedDevice {
     std::array<std::array<std::uint64_t, everybody>, 2> slots;
     std::vector<std::uint64_t> memory;
     EmulatedCopies copies;
+    std::shared_ptr<Cluster> cluster;
     std::vector<int> ready;
     int done = 0;
   };
@@ -328,7 +369,7 @@ class EmulatedDevice {
   void begin(Team& team, int thread, int number, Program const& program) {
     if (thread == 0) team.ready.clear(), team.done = 0;
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
-    fiber.exchanges = 0, fiber.waits = running, fiber.ordered = false;
+    fiber.exchanges = 0, fiber.waits = running, fiber.ordered = false, fiber.phase = 0;
     fiber.program = [this, &team, thread, number, &program] {
       Block block(*this, team, thread);
       program(block, *reinterpret_cast<Memory*>(team.memory.data()), number);
@@ -388,6 +429,30 @@ class EmulatedDevice {
     }
   }
 
+  /// The last to arrive makes visible what all have stored.
+  void arrive_cluster(Team& team) {
+    auto& cluster = *team.cluster;
+    if (++cluster.arrived < of_cluster * everybody) return;
+    cluster.arrived = 0, ++cluster.phase;
+    for (auto* const other : cluster.teams) {
+      other->publish();
+      for (int t = 0; t < everybody; ++t) {
+        auto& fiber = other->fibers[static_cast<std::size_t>(t)];
+        fiber.publish();
+        if (fiber.waits != at_cluster) continue;
+        fiber.waits = running;
+        other->ready.push_back(t);
+      }
+    }
+  }
+  /// Whether nobody goes on but by a barrier of the cluster.
+  bool waits_for_cluster(Team const& team) const {
+    return team.done == everybody ||
+           (team.ready.empty() && std::all_of(team.fibers.begin(), team.fibers.end(), [](Fiber const& fiber) {
+              return fiber.waits == at_cluster || fiber.waits == ended;
+            }));
+  }
+
   void deliver(Team& team) {
     team.copies.deliver(random_());
     wake(team);
@@ -409,6 +474,13 @@ class EmulatedDevice {
     auto const who = barrier >= with_producers ? everybody : threads;
     auto const meets = [&](Fiber const& fiber) { return fiber.waits == barrier; };
     if (barrier >= 0 && std::all_of(team.fibers.begin(), team.fibers.begin() + who, meets)) return pass(team, who);
+    if (waits_for_cluster(team)) {
+      auto const& all = team.cluster->teams;
+      if (!std::all_of(all.begin(), all.end(), [&](Team const* other) { return waits_for_cluster(*other); })) return;
+      fail("somebody waits for a cluster that does not meet");
+      team.done = everybody;
+      return;
+    }
     auto const waits = [](Fiber const& fiber) { return fiber.waits == at_mbarrier; };
     if (std::any_of(team.fibers.begin(), team.fibers.end(), waits)) {
       if (team.copies.pending()) return deliver(team);

@@ -6,6 +6,7 @@
 
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_cluster.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_reader.cuh>
 #include <sluice/cuda/line/detail/line_ring_block.cuh>
@@ -128,6 +129,21 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
       });
       return;
     }
+    if (launch.clusters != 0) {
+      ++test::HostCuda::get().use.cluster_launches;
+      auto& device = test::emulated_device<line_threads>();
+      device.of_cluster = launch.splits;
+      using Shared = ClusterMemory<line_threads>;
+      test::run_blocks<line_threads, Shared>(launch.rows * launch.splits, [&](auto& block, Shared& memory, int number) {
+        using Block = std::remove_reference_t<decltype(block)>;
+        auto const row = number / launch.splits, split = number % launch.splits;
+        if (launch.k > 1)
+          LineBlock<Format, true, false, Block, DirectLoads, false, true>(block, memory, launch, row, split).run();
+        else LineBlock<Format, false, false, Block, DirectLoads, false, true>(block, memory, launch, row, split).run();
+      });
+      device.of_cluster = 1;
+      return;
+    }
     auto const splits = launch.splits_here();
     test::run_blocks<line_threads, Memory>(launch.rows * splits, [&](auto& block, Memory& memory, int number) {
       using Block = std::remove_reference_t<decltype(block)>;
@@ -140,6 +156,10 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 }
 
 /// Documented in host_cuda.
+template <class>
+bool line_clusters() {
+  return test::HostCuda::get().code_version >= 90;
+}
 template <class>
 int line_ring_blocks() {
   return test::HostCuda::get().ring_blocks;

@@ -39,15 +39,17 @@ namespace sluice::test {
 /// How the program has used the device so far.
 struct DeviceUse {
   std::size_t allocations = 0, copies_there = 0, copies_back = 0, bytes_back = 0, line_launches = 0, merge_launches = 0;
-  std::size_t ring_launches = 0;  ///< of the line_launches, those that read through rings
-  std::size_t never_written = 0;  ///< words copied back that were never written
-  std::size_t bytes_told = 0;     ///< bytes that kernels wrote to host memory
-  std::size_t kernels = 0;        ///< in the main stream, of ours that await_earlier()
-  std::size_t early_starts = 0;   ///< of kernels directly after one of ours
-  std::size_t wrong_starts = 0;   ///< and of kernels after anything else
-  std::size_t codes_asked = 0;    ///< calls of cudaFuncGetAttributes
-  std::size_t waits = 0;            ///< for the main stream
-  std::size_t broken_captures = 0;  ///< calls that would have ended another thread's capture
+  std::size_t ring_launches = 0;     ///< of the line_launches, those that read through rings
+  std::size_t cluster_launches = 0;  ///< and those whose blocks of a line are a cluster
+  unsigned of_cluster = 0;           ///< blocks of the last cluster that was launched
+  std::size_t never_written = 0;     ///< words copied back that were never written
+  std::size_t bytes_told = 0;        ///< bytes that kernels wrote to host memory
+  std::size_t kernels = 0;           ///< in the main stream, of ours that await_earlier()
+  std::size_t early_starts = 0;      ///< of kernels directly after one of ours
+  std::size_t wrong_starts = 0;      ///< and of kernels after anything else
+  std::size_t codes_asked = 0;       ///< calls of cudaFuncGetAttributes
+  std::size_t waits = 0;             ///< for the main stream
+  std::size_t broken_captures = 0;   ///< calls that would have ended another thread's capture
 };
 
 /// The main stream, and what tests want to know. Streams that the program creates do their work immediately and do not
@@ -298,11 +300,17 @@ struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned columns = 1, unsigned rows = 1, unsigned planes = 1) : x(columns), y(rows), z(planes) {}
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
   struct {
     int programmaticStreamSerializationAllowed;
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
   } val;
 };
 struct cudaLaunchConfig_t {
@@ -328,7 +336,18 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
                                Arguments&&... arguments) {
   auto& machine = sluice::test::HostCuda::get();
   if (config->gridDim.x == 0 || config->blockDim.x == 0) return cudaErrorInvalidValue;
-  auto const early = config->numAttrs == 1 && config->attrs->val.programmaticStreamSerializationAllowed == 1;
+  auto early = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    auto const& attribute = config->attrs[i];
+    if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+      early = attribute.val.programmaticStreamSerializationAllowed == 1;
+    if (attribute.id != cudaLaunchAttributeClusterDimension) continue;
+    auto const& cluster = attribute.val.clusterDim;
+    if (machine.code_version < 90 || cluster.x == 0 || cluster.y != 1 || cluster.z != 1 || cluster.x > 8 ||
+        config->gridDim.x % cluster.x != 0)
+      return cudaErrorInvalidValue;
+    machine.use.of_cluster = cluster.x;
+  }
   machine.add_kernel(early, [=] { kernel(arguments...); });
   return cudaSuccess;
 }

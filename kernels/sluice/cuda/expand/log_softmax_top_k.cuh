@@ -197,7 +197,7 @@ class LogSoftmaxTopK {
     require(task.bias != nullptr || bias_ == nullptr || bias_size_ == task.scores.columns,
             "LogSoftmaxTopK: bias.size()", bias_size_, "must be 0 or the number of columns");
     if (task.bias == nullptr) task.bias = bias_;
-    return detail::LinePlan<T>(task, home_.processors(), tile, ring());
+    return detail::LinePlan<T>(task, home_.processors(), tile, ring(), clusters());
   }
   /// Blocks on the whole device that read through rings; 0: none.
   std::int32_t ring() {
@@ -208,6 +208,10 @@ class LogSoftmaxTopK {
     require(blocks > 0, "StepOptions: loads", "Loads::ring",
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
+  }
+  bool clusters() {
+    if (step_.clusters && !clusters_) clusters_ = detail::line_clusters<detail::Float32>();
+    return clusters_.value_or(false);
   }
   /// Lists, and the merge after them if one launch can do both.
   template <class T>
@@ -247,7 +251,8 @@ class LogSoftmaxTopK {
 
   StepOptions step_;
   std::ptrdiff_t bias_size_ = 0;
-  std::int32_t ring_ = 0;  // blocks; once known
+  std::int32_t ring_ = 0;         // blocks; once known
+  std::optional<bool> clusters_;  // once known
   float* bias_ = nullptr;
   detail::HomeDevice home_;
   detail::Buffer<detail::Where::device> bias_memory_, workspace_, tickets_, order_;

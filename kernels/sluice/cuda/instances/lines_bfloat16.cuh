@@ -21,5 +21,6 @@ template void detail::launch_merging_lines<detail::BFloat16>(detail::LineLaunch<
                                                              detail::MergeBehindLaunch const&, cudaStream_t,
                                                              detail::Start);
 template int detail::line_ring_blocks<detail::BFloat16>();
+template bool detail::line_clusters<detail::BFloat16>();
 
 }  // namespace sluice::inline v0::cuda

@@ -21,5 +21,6 @@ template void detail::launch_merging_lines<detail::Float32>(detail::LineLaunch<d
                                                             detail::MergeBehindLaunch const&, cudaStream_t,
                                                             detail::Start);
 template int detail::line_ring_blocks<detail::Float32>();
+template bool detail::line_clusters<detail::Float32>();
 
 }  // namespace sluice::inline v0::cuda

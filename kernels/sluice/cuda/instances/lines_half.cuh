@@ -21,5 +21,6 @@ template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<d
                                                             detail::MergeBehindLaunch const&, cudaStream_t,
                                                             detail::Start);
 template int detail::line_ring_blocks<detail::Float16>();
+template bool detail::line_clusters<detail::Float16>();
 
 }  // namespace sluice::inline v0::cuda

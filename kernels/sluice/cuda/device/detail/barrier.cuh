@@ -22,6 +22,10 @@ enum class Barrier {
   summed,     ///< every warp's part of the sum is in memory
   ticket,     ///< it is known whether the block was the line's last
 
+  // Of its clusters.
+  begun,  ///< all blocks have begun (of a cluster)
+  met,    ///< they have left their lists with the first (of a cluster)
+
   // Of the ring through which it may read.
   ring,      ///< the ring's mbarriers are initialised
   filled,    ///< a stage's bytes have arrived (an mbarrier)

@@ -124,6 +124,29 @@ struct DeviceBlock {
   /// Returns how many tickets came before; after `last`, it starts from 0 again.
   __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
 
+  // Blocks of a cluster, which write to the shared memory of its first one; sm_90 and newer. PTX ISA,
+  // "barrier.cluster", "mapa". Every thread calls these, in this order.
+  __device__ __forceinline__ void arrive_cluster(Barrier) {
+    asm volatile("barrier.cluster.arrive.relaxed;" : : : "memory");
+  }
+  __device__ __forceinline__ void wait_cluster(Barrier) {
+    asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
+  }
+  __device__ __forceinline__ void sync_cluster(Barrier) {
+    asm volatile("barrier.cluster.arrive.release;" : : : "memory");
+    asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
+  }
+  /// Stores at the same place of the first block's memory.
+  __device__ __forceinline__ void store_first(std::uint64_t* to, std::uint64_t value) {
+    asm volatile("st.shared::cluster.u64 [%0], %1;" : : "r"(of_first(to)), "l"(value) : "memory");
+  }
+  __device__ __forceinline__ void store_first(PartialSum* to, PartialSum value) {
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
+                 :
+                 : "r"(of_first(to)), "f"(value.maximum), "f"(value.sum)
+                 : "memory");
+  }
+
   // Shared memory filled by bulk copies, and the mbarriers on which they complete; sm_90 and newer. The `which` of a
   // wait is for tests, as for sync(). PTX ISA, "cp.async.bulk", "mbarrier".
   /// Called by one thread; then publish_mbarriers(), then sync().
@@ -182,6 +205,11 @@ struct DeviceBlock {
  private:
   __device__ __forceinline__ static unsigned shared(void const* at) {
     return static_cast<unsigned>(__cvta_generic_to_shared(at));
+  }
+  __device__ __forceinline__ static unsigned of_first(void const* at) {
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(there) : "r"(shared(at)));
+    return there;
   }
 };
 

@@ -48,18 +48,36 @@ bool awaits_earlier() {
 #endif
 }
 
+/// How many blocks a kernel has.
+struct Blocks {
+  dim3 all;
+  unsigned of_cluster = 1;  ///< blocks of a cluster along x; more than 1: sm_90 and newer
+
+  Blocks(unsigned count, unsigned together = 1) : all(count), of_cluster(together) {}
+  Blocks(dim3 count) : all(count) {}
+};
+
 /// Enqueues a kernel that calls await_earlier().
 /// \param start  early: only right after one of our kernels; the same as `after` if device or code are too old
 /// \param what   the name in the error message
 /// \throws Error  of CUDA
 template <auto kernel, class... Launch>
-void launch(dim3 blocks, int threads, cudaStream_t stream, Start start, char const* what, Launch const&... arguments) {
+void launch(Blocks const& blocks, int threads, cudaStream_t stream, Start start, char const* what,
+            Launch const&... arguments) {
   cudaLaunchConfig_t config{};
-  config.gridDim = blocks, config.blockDim = dim3(static_cast<unsigned>(threads)), config.stream = stream;
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  if (start == Start::early && awaits_earlier<kernel>()) config.attrs = &early, config.numAttrs = 1;
+  config.gridDim = blocks.all, config.blockDim = dim3(static_cast<unsigned>(threads)), config.stream = stream;
+  cudaLaunchAttribute attributes[2]{};
+  config.attrs = attributes;
+  if (start == Start::early && awaits_earlier<kernel>()) {
+    auto& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (blocks.of_cluster > 1) {
+    auto& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = blocks.of_cluster, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  }
   check(cudaLaunchKernelEx(&config, kernel, arguments...), what);
 }
 

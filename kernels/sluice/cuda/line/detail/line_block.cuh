@@ -11,6 +11,7 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>
+#include <sluice/cuda/line/detail/line_cluster.cuh>
 #include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_part.cuh>
 #include <sluice/cuda/line/detail/selection.cuh>
@@ -18,11 +19,13 @@
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace sluice::inline v0::cuda::detail {
 
 /// A block reads its part of the line (LinePart). The block that finishes a line last merges the results of all; no
-/// block waits for another.
+/// block waits for another. Or the line's blocks are a cluster: they leave their results in the first one's shared
+/// memory, wait for each other, and the first one merges.
 ///
 /// Sums are added in an order that depends only on V and the type, and each addition is rounded, so answers do not
 /// depend on how lines are split.
@@ -30,7 +33,9 @@ namespace sluice::inline v0::cuda::detail {
 /// \tparam masked  false: no query has a mask
 /// \tparam Loads   how the part is read: DirectLoads, or RingLoads&
 /// \tparam told    whether to store lists and results for other blocks, which this block notifies after a fence
-template <class Format, bool many, bool masked, class Block, class Loads = DirectLoads, bool told = false>
+/// \tparam clustered  the line's blocks are a cluster: suits_clusters()
+template <class Format, bool many, bool masked, class Block, class Loads = DirectLoads, bool told = false,
+          bool clustered = false>
 class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   using Part = LinePart<Format, many, masked, Block, Loads>;
   using Part::base_, Part::block_, Part::chunks_, Part::launch_, Part::memory_, Part::reader_, Part::row_, Part::split_;
@@ -38,7 +43,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   using Part::threads, Part::wide;
 
  public:
-  using typename Part::Memory;
+  using Memory = std::conditional_t<clustered, ClusterMemory<threads>, typename Part::Memory>;
 
   SLUICE_DEVICE LineBlock(Block& block, Memory& memory, LineLaunch<Format> const& launch, std::int32_t row,
                           std::int32_t split, Loads loads = {})
@@ -51,12 +56,14 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
       block_.sync(Barrier::ranked);  // before a ring moves on
       return split_ == 0;
     }
-    auto const best = this->read();
+    if constexpr (clustered) block_.arrive_cluster(Barrier::begun);
+    auto const best = this->read(clustered || launch_.splits == 1);
     auto const asked = launch_.query(row_).best;
     auto const k = asked < launch_.k ? asked : launch_.k;
     auto found = 0;
     if (k > 0) found = many ? select(best, k) : select_one(best);
-    if (k == 0 && launch_.splits == 1) block_.sync(Barrier::ranked);  // the sums are there
+    if (k == 0 && (clustered || launch_.splits == 1)) block_.sync(Barrier::ranked);  // the sums are there
+    if constexpr (clustered) return meet(k, found);
     if (launch_.splits == 1) {
       finish(sum([&](int i) { return memory_.sums[i]; }), found);
       return true;
@@ -71,6 +78,29 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   }
 
  private:
+  /// Leaves list and sums with the cluster's first block, which merges them.
+  SLUICE_DEVICE bool meet(int k, int found) {
+    block_.wait_cluster(Barrier::begun);  // only then has its memory begun to be its
+    for (int i = block_.thread(); i < k; i += threads)
+      block_.store_first(&memory().left[i * launch_.splits + split_], i < found ? memory_.best[i] : no_key);
+    auto const sums = launch_.chunks * Block::warps, first = split_ * sums;
+    for (int i = block_.thread(); i < sums && first + i < chunks_ * Block::warps; i += threads)
+      block_.store_first(&memory().all_sums[first + i], memory_.sums[i]);
+    if (block_.thread() == 0) memory_.element_count = 0;
+    block_.sync_cluster(Barrier::met);
+    if (split_ != 0) return false;
+    if (k > 0) found = many ? merge(k) : merge_one();
+    finish(sum([&](int i) { return memory().all_sums[i]; }), found);
+    return true;
+  }
+  SLUICE_DEVICE Memory& memory() const { return static_cast<Memory&>(memory_); }
+
+  /// Number i of the lists that the blocks have left, rank after rank.
+  SLUICE_DEVICE Key left(int i) {
+    if constexpr (clustered) return memory().left[i];
+    else return block_.load(keys() + i);
+  }
+
   /// Writes the list to the workspace, for the line's last block.
   SLUICE_DEVICE void leave(int k, int found) {
     for (int i = block_.thread(); i < k; i += threads)
@@ -107,13 +137,13 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
     auto const count = k * launch_.splits;
     auto best = no_key;
     for (int i = block_.thread(); i < count; i += threads) {
-      auto const key = block_.load(keys() + i);
+      auto const key = left(i);
       best = key > best ? key : best;
     }
     auto const bar = threshold(block_, memory_.threshold, best, k);
     if (best >= bar) {
       for (int i = block_.thread(); i < count; i += threads) {
-        auto const key = block_.load(keys() + i);
+        auto const key = left(i);
         if (key >= bar) memory_.elements[block_.add(&memory_.element_count, 1)] = key;
       }
     }
@@ -124,7 +154,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
   SLUICE_DEVICE int merge_one() {
     auto best = no_key;
     for (int i = block_.thread(); i < launch_.splits; i += threads) {
-      auto const key = block_.load(keys() + i);
+      auto const key = left(i);
       best = key > best ? key : best;
     }
     best = best_of_block(block_, memory_.threshold, best);

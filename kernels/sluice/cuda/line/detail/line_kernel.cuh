@@ -9,6 +9,7 @@
 #include <sluice/cuda/device/detail/launch.cuh>
 #include <sluice/cuda/device/detail/start.cuh>
 #include <sluice/cuda/line/detail/line_block.cuh>
+#include <sluice/cuda/line/detail/line_cluster_kernel.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_loads.cuh>
 #include <sluice/cuda/line/detail/line_ring_kernel.cuh>
@@ -52,6 +53,7 @@ __global__ void __launch_bounds__(line_threads, line_residents<Format, many, mas
 template <class Format>
 void launch_lines(LineLaunch<Format> const& lines, cudaStream_t stream, Start start) {
   if (lines.ring > 0) return launch_ring(lines, stream);
+  if (lines.clusters != 0) return launch_clusters(lines, stream, start);
   auto const blocks = static_cast<unsigned>(lines.rows) * static_cast<unsigned>(lines.splits_here());
   lines.with_variant([&]<bool many, bool masked> {
     launch<line_kernel<Format, many, masked>>(blocks, line_threads, stream, start, "the kernel of LogSoftmaxTopK",

@@ -31,6 +31,12 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 template <class Format>
 int line_ring_blocks();
 
+/// Whether the code for the current device has kernels whose blocks of a line are a cluster (sm_90 or newer). Defined as
+/// launch_lines().
+/// \throws Error  of CUDA
+template <class Format>
+bool line_clusters();
+
 }  // namespace sluice::inline v0::cuda::detail
 
 #if defined(__CUDACC__)

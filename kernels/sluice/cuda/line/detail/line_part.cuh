@@ -70,10 +70,11 @@ class LinePart {
         base_(static_cast<std::uint32_t>(split * launch.chunks * LineShape::loads * threads)) {}
 
   /// Reads the whole part. Returns the thread's best group.
-  SLUICE_DEVICE Key read() {
+  /// \param here  whether the sums of its chunks stay in the block's memory
+  SLUICE_DEVICE Key read(bool here) {
     if (block_.thread() == 0) memory_.group_count = memory_.element_count = 0;
     if (reader_.edited()) mark();
-    return stream();
+    return stream(here);
   }
 
   /// Writes the block's k best to shared memory, in order; returns their number.
@@ -176,7 +177,7 @@ class LinePart {
   }
 
   /// Writes sums and delegates to shared memory.
-  SLUICE_DEVICE Key stream() {
+  SLUICE_DEVICE Key stream(bool here) {
     constexpr int count = 16 / wide;  // groups used at once: 16 numbers per thread
     constexpr int ahead = std::remove_reference_t<Loads>::template ahead<Format, count, many,
                                                                          masked>;  // groups whose loads are in flight
@@ -234,7 +235,7 @@ class LinePart {
       }
       sum = sum_of_warp(block_, sum);
       if (block_.lane() == 0) {
-        if (launch_.splits == 1) {
+        if (here) {
           memory_.sums[chunk * Block::warps + block_.warp()] = sum;
         } else {
           auto const at = (std::int64_t{row_} * chunks_ + split_ * launch_.chunks + chunk) * Block::warps;
