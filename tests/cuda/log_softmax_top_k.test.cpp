@@ -36,7 +36,7 @@ cuda::Scores<T> view(LineCase<cuda::detail::FormatOf<T>> const& lines, OnDevice<
   return scores;
 }
 
-/// Whether the device has bulk copies.
+/// Whether the device has bulk copies and clusters.
 bool has_rings() {
   int major = 0;
   cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
@@ -204,8 +204,8 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
   }
 }
 
-TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings", "[cuda][types]", float, __half,
-                   __nv_bfloat16) {
+TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings and by clusters", "[cuda][types]",
+                   float, __half, __nv_bfloat16) {
   if (no_device() || !has_rings()) return;
   for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
     auto const large = seed % 4 == 0;
@@ -214,13 +214,16 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
                  << lines.offset << ", k = " << lines.k);
     OnDevice<Bits<TestType>> const memory(lines.memory);
     cuda::LogSoftmaxTopK direct(lines.bias), ring(lines.bias, {}, {.loads = cuda::Loads::ring});
+    cuda::LogSoftmaxTopK clusters(lines.bias, {}, {.clusters = true});
     auto const scores = view<TestType>(lines, memory);
     auto const expected = direct.expand(scores, lines.queries, {});
     for (int i = 0; i < 3; ++i) {
-      auto const answer = ring.expand(scores, lines.queries, {});
-      for (std::size_t row = 0; row < lines.rows; ++row) {
-        INFO("row " << row);
-        REQUIRE(equal(answer[row], expected[row]));
+      for (auto* const other : {&ring, &clusters}) {
+        auto const answer = other->expand(scores, lines.queries, {});
+        for (std::size_t row = 0; row < lines.rows; ++row) {
+          INFO("row " << row << ", clusters " << (other == &clusters));
+          REQUIRE(equal(answer[row], expected[row]));
+        }
       }
     }
   }
