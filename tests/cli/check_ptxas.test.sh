@@ -60,6 +60,8 @@ grep -q 'Used 64' "$work/out" && fail "the report is passed on"
 expect 1 '65 registers' -- sh -c "cat '$work/many' >&2"
 expect 7 '^words$' -- sh -c "echo words >&2; exit 7"
 expect 2 'no report of ptxas' -- true
+expect 0 '' --keep "$work/kept" -- sh -c "cat '$work/good' >&2" nvcc -o "$work/some/a.cu.o" a.cu
+cmp "$work/good" "$work/kept/a.cu.o.ptxas" || fail "another report is kept"
 
 if [ -n "$nvcc" ]; then
   cat >"$work/kernels.cu" <<'CUDA'
