@@ -53,12 +53,14 @@ PYTHON
 # configure <folder> <CMake argument>...: warnings are not errors here, so that an unknown compiler does not prevent
 # measurements.
 configure() {
-  local folder=$1 cublas
+  local folder=$1 cublas flags=
   shift
   cublas=$(find_cublas)
+  # What travels should be small: kernels take a third of the bytes. Older releases do not know the option.
+  if [ -n "$target" ]; then case $("$nvcc" --help) in *--compress-mode*) flags=--compress-mode=size ;; esac fi
   cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" \
     -DCUDAToolkit_ROOT="$(dirname "$(dirname "$(readlink -f "$nvcc")")")" ${cublas:+-DSLUICE_CUBLAS_ROOT="$cublas"} \
-    -DCMAKE_CUDA_ARCHITECTURES="$capability" ${deps:+-DCMAKE_PREFIX_PATH="$deps"} \
+    -DCMAKE_CUDA_ARCHITECTURES="$capability" ${flags:+-DCMAKE_CUDA_FLAGS="$flags"} ${deps:+-DCMAKE_PREFIX_PATH="$deps"} \
     -DSLUICE_CUDA=ON -DSLUICE_CUDA_STRICT=OFF -DSLUICE_NATIVE="$([ -n "$target" ] && echo OFF || echo ON)" -DSLUICE_BUILD_TESTS=ON -DSLUICE_BUILD_BENCHMARKS=AUTO \
     -DSLUICE_TORCH=OFF -DSLUICE_BUILD_EXAMPLES=OFF -DSLUICE_INSTALL=OFF -DSLUICE_TEST_FILTER='^$' "$@"
 }
