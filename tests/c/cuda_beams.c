@@ -93,7 +93,7 @@ static void search(beam_case* one, int32_t places, int lends, int merges) {
   size_t bytes = 0, allocations;
   options->sentences = places;
   beam_expect(one);
-  step.early_starts = lends, step.merge_behind_lines = merges;
+  step.early_starts = lends, step.merge_behind_lines = merges, step.clusters = lends;
   CHECK(sluice_cuda_expander_create(NULL, 0, NULL, &step, &expander) == SLUICE_CUDA_OK);
   CHECK(sluice_cuda_beam_create(options, NULL, &step, &beam) == SLUICE_CUDA_OK);
   if (beam == NULL) return;

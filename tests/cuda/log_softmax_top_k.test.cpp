@@ -2,6 +2,8 @@
 // On a device; skipped where there is none. What the kernel computes is tested without one: unit/cuda_host/emulation.numeric.
 #include <sluice/core/expansion.hpp>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
+#include <sluice/cuda/line/detail/line_launch.cuh>
+#include <sluice/cuda/line/detail/line_plan.cuh>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
@@ -207,6 +209,9 @@ TEST_CASE("cuda log_softmax_top_k answers a line the same, bit for bit, in any c
 TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through rings and by clusters", "[cuda][types]",
                    float, __half, __nv_bfloat16) {
   if (no_device() || !has_rings()) return;
+  auto const of_cluster = cuda::detail::line_clusters<cuda::detail::FormatOf<TestType>>();
+  int processors = 0, clustered = 0;
+  cuda::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
   for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
     auto const large = seed % 4 == 0;
     LineCase<cuda::detail::FormatOf<TestType>> lines(seed, large ? 300000 : 5000, seed % 16 == 1 ? 700 : 20);
@@ -217,6 +222,10 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
     cuda::LogSoftmaxTopK clusters(lines.bias, {}, {.clusters = true});
     auto const scores = view<TestType>(lines, memory);
     auto const expected = direct.expand(scores, lines.queries, {});
+    cuda::LineTask<TestType> task;
+    task.scores = scores, task.k = lines.k;
+    clustered +=
+        cuda::detail::LinePlan<TestType>(task, processors, {}, 0, of_cluster).launch(nullptr, nullptr).clusters;
     for (int i = 0; i < 3; ++i) {
       for (auto* const other : {&ring, &clusters}) {
         auto const answer = other->expand(scores, lines.queries, {});
@@ -227,6 +236,7 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
       }
     }
   }
+  CHECK((of_cluster == 0 || clustered > 0));
 }
 
 TEST_CASE("cuda log_softmax_top_k says the same a thousand times, on two streams at once", "[cuda]") {

@@ -216,7 +216,7 @@ class EmulatedDevice {
     // A skipped barrier of a cluster is neither arrived at nor waited for.
     void arrive_cluster(cuda::detail::Barrier barrier) {
       device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
-      if (barrier != device_->faults_.skipped) device_->arrive_cluster(*team_);
+      if (barrier != device_->faults_.skipped) device_->arrive_cluster(*team_, false);
     }
     void wait_cluster(cuda::detail::Barrier barrier) {
       if (barrier == device_->faults_.skipped) return;
@@ -225,14 +225,15 @@ class EmulatedDevice {
       ++fiber.phase;
     }
     void sync_cluster(cuda::detail::Barrier barrier) {
-      arrive_cluster(barrier);
+      device_->seen_.at(static_cast<std::size_t>(barrier)) = true;
+      if (barrier != device_->faults_.skipped) device_->arrive_cluster(*team_, true);
       wait_cluster(barrier);
     }
     template <class Value>
     void store_first(Value* to, Value value) {
       auto const& cluster = *team_->cluster;
       if (cluster.phase == 0) return device_->fail("a store to a block that may not have begun");
-      if (cluster.ended > 0 && cluster.first_ended) return device_->fail("a store to a block that has ended");
+      if (cluster.first_ended) return device_->fail("a store to a block that has ended");
       auto const at = reinterpret_cast<std::byte*>(to) - reinterpret_cast<std::byte*>(team_->memory.data());
       auto* const there = reinterpret_cast<std::byte*>(cluster.teams.front()->memory.data()) + at;
       device_->current().stores.push_back([there, value] { std::memcpy(there, &value, sizeof(value)); });
@@ -291,7 +292,6 @@ class EmulatedDevice {
         release(team);
         if (team.done == everybody) {
           if (team.copies.pending()) fail("a block ends while copies to its memory are under way");
-          ++team.cluster->ended;
           if (&team == team.cluster->teams.front()) team.cluster->first_ended = true;
           idle.push_back(&team);
           busy.erase(std::find(busy.begin(), busy.end(), &team));
@@ -339,7 +339,6 @@ class EmulatedDevice {
   struct Cluster {
     std::vector<Team*> teams;
     int arrived = 0, phase = 0;  // threads at the barrier; barriers that all have reached
-    int ended = 0;               // blocks
     bool first_ended = false;
   };
   struct Team {
@@ -429,16 +428,16 @@ class EmulatedDevice {
     }
   }
 
-  /// The last to arrive makes visible what all have stored.
-  void arrive_cluster(Team& team) {
+  /// \param release  whether what all have stored becomes visible
+  void arrive_cluster(Team& team, bool release) {
     auto& cluster = *team.cluster;
     if (++cluster.arrived < of_cluster * everybody) return;
     cluster.arrived = 0, ++cluster.phase;
     for (auto* const other : cluster.teams) {
-      other->publish();
+      if (release) other->publish();
       for (int t = 0; t < everybody; ++t) {
         auto& fiber = other->fibers[static_cast<std::size_t>(t)];
-        fiber.publish();
+        if (release) fiber.publish();
         if (fiber.waits != at_cluster) continue;
         fiber.waits = running;
         other->ready.push_back(t);

@@ -157,8 +157,8 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 
 /// Documented in host_cuda.
 template <class>
-bool line_clusters() {
-  return test::HostCuda::get().code_version >= 90;
+std::int32_t line_clusters() {
+  return test::HostCuda::get().code_version >= 90 ? 8 : 0;
 }
 template <class>
 int line_ring_blocks() {

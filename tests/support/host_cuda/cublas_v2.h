@@ -13,11 +13,13 @@ enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType_t { CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT };
+enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
 enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST, CUBLAS_POINTER_MODE_DEVICE };
 struct cublasContext {
   cudaStream_t stream = nullptr;
   int streams_set = 0, workspaces_set = 0, products = 0;
   cublasPointerMode_t scalars = CUBLAS_POINTER_MODE_HOST;
+  cublasMath_t math = CUBLAS_DEFAULT_MATH;
 };
 using cublasHandle_t = cublasContext*;
 
@@ -41,6 +43,12 @@ inline cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerM
 inline cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t mode) {
   return handle->scalars = mode, CUBLAS_STATUS_SUCCESS;
 }
+inline cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
+  return *mode = handle->math, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  return handle->math = mode, CUBLAS_STATUS_SUCCESS;
+}
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void*, std::size_t) {
   return ++handle->workspaces_set, CUBLAS_STATUS_SUCCESS;
 }
@@ -49,8 +57,10 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a
                                    cudaDataType_t type_b, int ldb, void const* beta, void* c, cudaDataType_t type_c,
                                    int ldc, cublasComputeType_t, cublasGemmAlgo_t) {
   if (handle->scalars != CUBLAS_POINTER_MODE_HOST || of_a != CUBLAS_OP_T || of_b != CUBLAS_OP_N || type != type_b ||
-      (type_c != CUDA_R_32F && type_c != type) || lda < k || ldb < k || ldc < m || type == CUDA_R_16F ||
-      *static_cast<float const*>(alpha) != 1 || *static_cast<float const*>(beta) != 0)
+      (type_c != CUDA_R_32F && type_c != type) ||
+      (type_c != CUDA_R_32F) != (handle->math == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) || lda < k ||
+      ldb < k || ldc < m || type == CUDA_R_16F || *static_cast<float const*>(alpha) != 1 ||
+      *static_cast<float const*>(beta) != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   ++handle->products;
   sluice::test::HostCuda::get().add([=] {

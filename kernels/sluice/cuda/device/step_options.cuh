@@ -41,9 +41,9 @@ struct StepOptions {
   bool merge_behind_lines = false;
 
   /// The blocks of a line are a cluster (sm_90 and newer; no effect otherwise): they leave their lists in the shared
-  /// memory of the first one, which merges them, in place of memory, a fence and a ticket. For few lines, whole and
-  /// without masks, in 2, 4 or 8 blocks each, read by direct loads, unless beams are merged behind them. Off until the
-  /// gain has been measured on a device.
+  /// memory of the first one, which merges them, in place of memory, a fence and a ticket. For lines whose clusters the
+  /// device runs at once, whole and without masks, in 2, 4 or 8 blocks each, read by direct loads, unless beams are
+  /// merged behind them. Off until the gain has been measured on a device.
   bool clusters = false;
 
   /// The most bytes of a step's answers that kernels write over the bus; more are copied in one go. An estimate, not

@@ -209,9 +209,12 @@ class LogSoftmaxTopK {
             "needs a device of compute capability 9.0 or newer, and kernels compiled for one");
     return ring_ = static_cast<std::int32_t>(blocks * home_.processors());
   }
-  bool clusters() {
-    if (step_.clusters && !clusters_) clusters_ = detail::line_clusters<detail::Float32>();
-    return clusters_.value_or(false);
+  /// The most blocks of a line that may be a cluster; 0: none.
+  std::int32_t clusters() {
+    if (step_.clusters && !clusters_)
+      clusters_ = (std::min)({detail::line_clusters<detail::Float32>(), detail::line_clusters<detail::Float16>(),
+                              detail::line_clusters<detail::BFloat16>()});
+    return clusters_.value_or(0);
   }
   /// Lists, and the merge after them if one launch can do both.
   template <class T>
@@ -251,8 +254,8 @@ class LogSoftmaxTopK {
 
   StepOptions step_;
   std::ptrdiff_t bias_size_ = 0;
-  std::int32_t ring_ = 0;         // blocks; once known
-  std::optional<bool> clusters_;  // once known
+  std::int32_t ring_ = 0;                 // blocks; once known
+  std::optional<std::int32_t> clusters_;  // once known
   float* bias_ = nullptr;
   detail::HomeDevice home_;
   detail::Buffer<detail::Where::device> bias_memory_, workspace_, tickets_, order_;

@@ -13,6 +13,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 namespace sluice::inline v0::cuda {
 
 template void detail::launch_lines<detail::BFloat16>(detail::LineLaunch<detail::BFloat16> const&, cudaStream_t,
@@ -21,6 +23,6 @@ template void detail::launch_merging_lines<detail::BFloat16>(detail::LineLaunch<
                                                              detail::MergeBehindLaunch const&, cudaStream_t,
                                                              detail::Start);
 template int detail::line_ring_blocks<detail::BFloat16>();
-template bool detail::line_clusters<detail::BFloat16>();
+template std::int32_t detail::line_clusters<detail::BFloat16>();
 
 }  // namespace sluice::inline v0::cuda

@@ -13,6 +13,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 namespace sluice::inline v0::cuda {
 
 template void detail::launch_lines<detail::Float32>(detail::LineLaunch<detail::Float32> const&, cudaStream_t,
@@ -21,6 +23,6 @@ template void detail::launch_merging_lines<detail::Float32>(detail::LineLaunch<d
                                                             detail::MergeBehindLaunch const&, cudaStream_t,
                                                             detail::Start);
 template int detail::line_ring_blocks<detail::Float32>();
-template bool detail::line_clusters<detail::Float32>();
+template std::int32_t detail::line_clusters<detail::Float32>();
 
 }  // namespace sluice::inline v0::cuda

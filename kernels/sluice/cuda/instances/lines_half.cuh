@@ -13,6 +13,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 namespace sluice::inline v0::cuda {
 
 template void detail::launch_lines<detail::Float16>(detail::LineLaunch<detail::Float16> const&, cudaStream_t,
@@ -21,6 +23,6 @@ template void detail::launch_merging_lines<detail::Float16>(detail::LineLaunch<d
                                                             detail::MergeBehindLaunch const&, cudaStream_t,
                                                             detail::Start);
 template int detail::line_ring_blocks<detail::Float16>();
-template bool detail::line_clusters<detail::Float16>();
+template std::int32_t detail::line_clusters<detail::Float16>();
 
 }  // namespace sluice::inline v0::cuda

@@ -65,8 +65,7 @@ struct LineLaunch {
   SLUICE_HOST_DEVICE std::int32_t splits_here() const { return tile_splits > 0 ? tile_splits : splits; }
 
   std::int32_t ring = 0;  ///< the most persistent blocks that read through rings; 0: one block per part. Without masks
-  std::int32_t clusters =
-      0;  ///< 1: the blocks of a line are a cluster, without keys, sums and tickets: suits_clusters()
+  std::int32_t clusters = 0;  ///< 1: the blocks of a line are a cluster; see suits_clusters()
 
   /// The number of parts of lines in this launch; the parts of a line are adjacent.
   SLUICE_HOST_DEVICE std::int32_t parts_here() const { return rows * splits_here(); }

@@ -23,8 +23,8 @@ enum class Barrier {
   ticket,     ///< it is known whether the block was the line's last
 
   // Of its clusters.
-  begun,  ///< all blocks have begun (of a cluster)
-  met,    ///< they have left their lists with the first (of a cluster)
+  begun,  ///< all of its blocks run
+  met,    ///< all have left their lists with the first
 
   // Of the ring through which it may read.
   ring,      ///< the ring's mbarriers are initialised

@@ -23,7 +23,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// A block reads its part of the line (LinePart). The block that finishes a line last merges the results of all; no
+/// A block reads its part of the line (LinePart). The block that finishes a line last merges the results of all, and no
 /// block waits for another. Or the line's blocks are a cluster: they leave their results in the first one's shared
 /// memory, wait for each other, and the first one merges.
 ///
@@ -80,7 +80,7 @@ class LineBlock : private LinePart<Format, many, masked, Block, Loads> {
  private:
   /// Leaves list and sums with the cluster's first block, which merges them.
   SLUICE_DEVICE bool meet(int k, int found) {
-    block_.wait_cluster(Barrier::begun);  // only then has its memory begun to be its
+    block_.wait_cluster(Barrier::begun);  // only from then on is there the first block's memory
     for (int i = block_.thread(); i < k; i += threads)
       block_.store_first(&memory().left[i * launch_.splits + split_], i < found ? memory_.best[i] : no_key);
     auto const sums = launch_.chunks * Block::warps, first = split_ * sums;

@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-inline constexpr int most_of_cluster = 8;  ///< blocks: what every device with clusters has room for
+inline constexpr int most_of_cluster = 8;  ///< blocks: the largest portable size
 
 /// What a block has beyond its own memory. The others write to that of the cluster's first block.
 template <int threads>
@@ -25,8 +25,7 @@ struct ClusterMemory : LineMemory<threads> {
   PartialSum all_sums[most_of_cluster * LineShape::most_chunks * (threads / 32)];  ///< of the line
 };
 
-/// Whether the blocks of each line of a launch can be a cluster. Sizes that are powers of two are those that every
-/// device can place.
+/// Whether the blocks of each line of a launch can be a cluster: 2, 4 or 8 of them.
 template <class Format>
 SLUICE_HOST_DEVICE bool suits_clusters(LineLaunch<Format> const& launch) {
   auto const blocks = launch.splits;

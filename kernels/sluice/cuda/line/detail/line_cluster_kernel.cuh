@@ -18,6 +18,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sluice::inline v0::cuda::detail {
@@ -25,7 +26,7 @@ namespace sluice::inline v0::cuda::detail {
 /// As line_kernel, with the blocks of a line in one cluster. Compiled for less than sm_90, it has no body;
 /// line_clusters() says whether it has one.
 template <class Format, bool many>
-__global__ void __launch_bounds__(line_threads, line_blocks_at_once - 1)  // lines are few
+__global__ void __launch_bounds__(line_threads, line_cluster_blocks_at_once)
     line_cluster_kernel(__grid_constant__ LineLaunch<Format> const launch) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   __trap();
@@ -44,11 +45,26 @@ __global__ void __launch_bounds__(line_threads, line_blocks_at_once - 1)  // lin
 }
 
 template <class Format>
-bool line_clusters() {
-  RelaxedCapture const relaxed;  // the kernel may have to be loaded
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, &line_cluster_kernel<Format, true>), "cudaFuncGetAttributes");
-  return attributes.ptxVersion >= 90;
+std::int32_t line_clusters() {
+  RelaxedCapture const relaxed;  // the kernels may have to be loaded
+  auto const largest = [](auto* kernel) {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    if (attributes.ptxVersion < 90) return std::int32_t{0};
+    for (auto size = std::int32_t{most_of_cluster}; size > 1; size /= 2) {
+      cudaLaunchConfig_t config{};
+      cudaLaunchAttribute cluster{};
+      cluster.id = cudaLaunchAttributeClusterDimension;
+      cluster.val.clusterDim.x = static_cast<unsigned>(size), cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+      config.gridDim = dim3(static_cast<unsigned>(size)), config.blockDim = dim3(line_threads);
+      config.attrs = &cluster, config.numAttrs = 1;
+      int clusters = 0;
+      check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "cudaOccupancyMaxActiveClusters");
+      if (clusters > 0) return size;
+    }
+    return std::int32_t{0};
+  };
+  return (std::min)(largest(&line_cluster_kernel<Format, false>), largest(&line_cluster_kernel<Format, true>));
 }
 
 /// For a launch with `clusters`.

@@ -15,8 +15,9 @@ namespace sluice::inline v0::cuda::detail {
 inline constexpr int line_threads = 256;       ///< per block; sums, and so the last bits of answers, depend on it
 inline constexpr int line_blocks_at_once = 4;  ///< per multiprocessor, by the registers that a block may use
 
-inline constexpr int line_ring_blocks_at_once = 3;  ///< the same for blocks that read through rings
-inline constexpr int line_ring_producers = 32;      ///< threads of these beyond line_threads, which fill the ring
+inline constexpr int line_ring_blocks_at_once = 3;     ///< the same for blocks that read through rings
+inline constexpr int line_cluster_blocks_at_once = 3;  ///< and for clusters
+inline constexpr int line_ring_producers = 32;         ///< threads of these beyond line_threads, which fill the ring
 
 /// One launch; allocates nothing and does not wait. For `start`, see Start. Defined in line_kernel.cuh, which needs
 /// nvcc: files compiled by a host compiler rely on a file with instances.cuh.
@@ -31,11 +32,11 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 template <class Format>
 int line_ring_blocks();
 
-/// Whether the code for the current device has kernels whose blocks of a line are a cluster (sm_90 or newer). Defined as
-/// launch_lines().
+/// The most blocks of a line (2, 4 or 8) that the current device runs as a cluster; 0: none, or the program has no such
+/// kernel for it (sm_90 or newer). Defined as launch_lines().
 /// \throws Error  of CUDA
 template <class Format>
-bool line_clusters();
+std::int32_t line_clusters();
 
 }  // namespace sluice::inline v0::cuda::detail
 

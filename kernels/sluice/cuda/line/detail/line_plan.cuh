@@ -36,10 +36,11 @@ class LinePlan {
   /// \param tile        chunks in memory at once, if lines are computed tile by tile
   /// \param ring        persistent blocks on the device that read through rings; 0: one block per part. Lines with
   ///              masks use no ring
-  /// \param clusters  whether the blocks of a line may be a cluster
+  /// \param of_cluster  the most blocks of a line that may be a cluster; 0: none. Few lines: clusters run at once, without
+  ///              a second wave
   /// \throws std::invalid_argument  for an invalid task
   LinePlan(LineTask<T> const& task, std::int64_t processors, std::optional<std::int64_t> tile = {},
-           std::int32_t ring = 0, bool clusters = false) {
+           std::int32_t ring = 0, std::int32_t of_cluster = 0) {
     auto const rows = task.scores.rows, size = task.scores.columns;
     require(size >= 1 && size < 0x7fffffff - 0x10000, "LogSoftmaxTopK: columns", size,
             "must be at least 1, and 31 bits");
@@ -63,8 +64,10 @@ class LinePlan {
     launch_.masks = task.masks, launch_.ascending = task.ascending ? 1 : 0;
     launch_.best = task.best, launch_.probe_values = task.probe_values, launch_.results = task.results;
     launch_.probe_parts = task.probe_parts != nullptr ? task.probe_parts : task.probe_values;
-    launch_.clusters = clusters && !tile && task.merge_behind == nullptr && suits_clusters(launch_) ? 1 : 0;
-    if (shape.splits == 1 || launch_.clusters != 0) return;
+    auto const few = rows * shape.splits <= processors * line_cluster_blocks_at_once;
+    auto const free = !tile && task.merge_behind == nullptr && suits_clusters(launch_);
+    launch_.clusters = few && free && shape.splits <= of_cluster ? 1 : 0;
+    if (shape.splits == 1) return;
     auto const lines = static_cast<std::size_t>(rows);
     keys_ = parts_.add<Key>(lines * static_cast<std::size_t>(task.k) * static_cast<std::size_t>(shape.splits));
     sums_ = parts_.add<PartialSum>(lines * static_cast<std::size_t>(chunks) * (line_threads / 32));
@@ -88,25 +91,24 @@ class LinePlan {
     return task.k > 1 ? direct.template operator()<true, false>() : direct.template operator()<false, false>();
   }
 
-  /// Bytes of the memory through which blocks communicate; 0: every line has one block, or a cluster.
+  /// Bytes of the memory through which blocks communicate; 0: every line has one block. Clusters need none, but
+  /// have it all the same: how much a task needs depends on its sizes alone.
   std::size_t bytes() const { return parts_.size(); }
   /// Bytes of their tickets, which must be zero and are zero again afterwards.
   std::size_t ticket_bytes() const {
-    return meets_in_memory() ? static_cast<std::size_t>(launch_.rows) * sizeof(unsigned) : 0;
+    return launch_.splits > 1 ? static_cast<std::size_t>(launch_.rows) * sizeof(unsigned) : 0;
   }
 
   /// The launch; its memory must be aligned to 16.
   LineLaunch<Format> launch(void* memory, void* tickets) const {
     auto launch = launch_;
-    if (!meets_in_memory()) return launch;
+    if (launch.splits == 1) return launch;
     launch.keys = part<Key>(memory, keys_), launch.sums = part<PartialSum>(memory, sums_);
     launch.tickets = static_cast<unsigned*>(tickets);
     return launch;
   }
 
  private:
-  bool meets_in_memory() const { return launch_.splits > 1 && launch_.clusters == 0; }
-
   LineLaunch<Format> launch_;
   Parts parts_;
   std::size_t keys_ = 0, sums_ = 0;

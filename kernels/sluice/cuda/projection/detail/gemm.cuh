@@ -54,6 +54,7 @@ class Gemm {
     if (a.rows == 0 || b.rows == 0) return;
     auto const handle = begin(stream);
     HostScalars const scalars(handle);
+    WholeSums const sums(handle, !std::is_same_v<Product, float>);
     float const one = 1, zero = 0;
     // cuBLAS is column-major, so this is the transposed product.
     check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(b.rows), static_cast<int>(a.rows),
@@ -114,6 +115,28 @@ class Gemm {
    private:
     cublasHandle_t handle_;
     cublasPointerMode_t before_ = CUBLAS_POINTER_MODE_HOST;
+  };
+
+  /// Sums stored in 16 bits are rounded once: parts of one are not added in 16 bits. Restores the math mode.
+  class WholeSums {
+   public:
+    WholeSums(cublasHandle_t handle, bool narrow) : handle_(handle) {
+      if (!narrow) return;
+      check(cublasGetMathMode(handle, &before_), "cublasGetMathMode");
+      auto const strict = static_cast<cublasMath_t>(before_ | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+      changed_ = strict != before_;
+      if (changed_) check(cublasSetMathMode(handle, strict), "cublasSetMathMode");
+    }
+    WholeSums(WholeSums const&) = delete;
+    WholeSums& operator=(WholeSums const&) = delete;
+    ~WholeSums() {
+      if (changed_) static_cast<void>(cublasSetMathMode(handle_, before_));
+    }
+
+   private:
+    cublasHandle_t handle_;
+    cublasMath_t before_ = CUBLAS_DEFAULT_MATH;
+    bool changed_ = false;
   };
 
   struct Destroy {
