@@ -199,6 +199,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/int8_dot.hpp
   include/sluice/output/detail/packed/int8_in_place.hpp
   include/sluice/output/detail/packed/int8_pairs.hpp
+  include/sluice/output/detail/packed/loads.hpp
   include/sluice/output/detail/packed/packed_bfloat16.hpp
   include/sluice/output/detail/packed/packed_blocks.hpp
   include/sluice/output/detail/packed/packed_float.hpp

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/output/detail/packed/int8_pairs.hpp>
+#include <sluice/output/detail/packed/loads.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
@@ -59,6 +60,10 @@ class DotPanels {
   using Number = typename Dot::Number;
   using Sums = typename Dot::Sums;
   static constexpr int lanes = Dot::lanes;
+  // Of 16 registers, converting weights takes some, most of all if they are added in two parts.
+  static constexpr bool few_registers = simd::registers == 16;
+  static constexpr int most_rows = few_registers && Dot::parts == 2 ? 5 : packed::most_rows;
+  static constexpr int most_sums = few_registers ? 10 : 2 * most_rows;
 
   /// Replaces the contents by rows[0], rows[1], ... of `lines`, which are Lines with `columns` numbers before padding, and
   /// of `bias`, unless that is empty. Allocates only beyond its largest size so far.
@@ -110,7 +115,7 @@ class DotPanels {
         pairs.add(
             a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); });
 #pragma GCC unroll 16
-        for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+        for (int v = 0; v < (prefetches(Rows) ? vectors : 0); v += line) __builtin_prefetch(at(k, v) + further);
       }
       return pairs.end(sums);
     } else  // NOLINT(readability-else-after-return): the rest would not compile
@@ -119,7 +124,7 @@ class DotPanels {
         step<0>(
             a + k, stride, [&](int v) __attribute__((always_inline)) { return at(k, v); }, sums);
 #pragma GCC unroll 16
-        for (int v = 0; v < vectors; v += line) __builtin_prefetch(at(k, v) + further);
+        for (int v = 0; v < (prefetches(Rows) ? vectors : 0); v += line) __builtin_prefetch(at(k, v) + further);
       }
   }
 
@@ -162,14 +167,33 @@ class DotPanels {
   [[gnu::always_inline]] static void step(typename Dot::Input const* a, std::ptrdiff_t stride, At const& at,
                                           Sums (&sums)[Rows][Vectors]) {
     constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
-    typename Dot::Weights weight[Vectors];
+    auto const weight = [&](int v) __attribute__((always_inline)) {
+      return once<(rows > 1)>(Dot::template weights<part>(at(v)));
+    };
+    auto const input = [&](int r) __attribute__((always_inline)) {
+      return once<(rows > 1)>(Dot::template broadcast<part>(a + r * stride));
+    };
+    // Registers hold the inputs or the weights, whichever are fewer.
+    if constexpr (loads_once && rows > 1 && rows <= vectors) {
+      typename Dot::Inputs held[Rows];
 #pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) weight[v] = Dot::template weights<part>(at(v));
+      for (int r = 0; r < rows; ++r) held[r] = input(r);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      auto const inputs = Dot::template broadcast<part>(a + r * stride);
+      for (int v = 0; v < vectors; ++v) {
+        auto const w = weight(v);
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[r][v] = Dot::add(sums[r][v], inputs, weight[v]);
+        for (int r = 0; r < rows; ++r) sums[r][v] = Dot::add(sums[r][v], held[r], w);
+      }
+    } else {
+      typename Dot::Weights held[Vectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) held[v] = weight(v);
+#pragma GCC unroll 16
+      for (int r = 0; r < rows; ++r) {
+        auto const x = input(r);
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) sums[r][v] = Dot::add(sums[r][v], x, held[v]);
+      }
     }
     if constexpr (part + 1 < Dot::parts) {
 #if defined(__aarch64__)

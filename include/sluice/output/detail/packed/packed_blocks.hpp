@@ -40,17 +40,20 @@ void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows,
 // take many columns, so that the weights are read at memory bandwidth. A pragma unrolls the loops: at -O2, GCC would
 // keep the sums in memory.
 #if defined(__aarch64__)
-inline constexpr int max_rows = 10;  // inputs and weights need registers: no operand is in memory. 12 would spill
+inline constexpr int most_rows = 10;  // inputs and weights need registers: no operand is in memory. 12 would spill
 #else
-inline constexpr int max_rows = simd::registers == 32 ? 12 : 6;
+inline constexpr int most_rows = simd::registers == 32 ? 11 : 6;  // for 12, GCC would keep pointers in vectors
 #endif
-constexpr int vectors(std::ptrdiff_t rows) { return rows * 8 <= max_rows * 2 ? 8 : rows * 4 <= max_rows * 2 ? 4 : 2; }
+template <class Panels>
+constexpr int vectors(std::ptrdiff_t rows) {
+  return rows * 8 <= Panels::most_sums ? 8 : rows * 4 <= Panels::most_sums ? 4 : 2;
+}
 
 /// Computes columns first .. end - 1 (whole panels) of the product of x.rows rows with a weight matrix.
 ///
-/// Panels, the weights, provides `inputs()`, the lanes of a vector, and the smallest block of a product: `template <int
-/// Rows, int Vectors> void block(X x, row, column, write)` calls write(row, column, vector) for Rows rows and Vectors *
-/// lanes columns.
+/// Panels, the weights, provides `inputs()`, the lanes of a vector, the most rows of a block, the most sums of a block with more than
+/// two vectors, and the smallest block of a product: `template <int Rows, int Vectors> void block(X x, row, column, write)` calls
+/// write(row, column, vector) for Rows rows and Vectors * lanes columns.
 template <class Panels, class X, class Write>
 class Blocks {
  public:
@@ -59,27 +62,28 @@ class Blocks {
   void run(std::ptrdiff_t first, std::ptrdiff_t end) const {
     // A group of rows stays in the L2 cache while all panels are read.
     auto const group =
-        std::max<std::ptrdiff_t>(max_rows, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(panels_.inputs(), 1));
+        std::max<std::ptrdiff_t>(most, (std::ptrdiff_t{1} << 18) / std::max<std::ptrdiff_t>(panels_.inputs(), 1));
     auto const groups = (x_.rows + group - 1) / group;
     for (std::ptrdiff_t g = 0; g < groups; ++g) rows(x_.rows * g / groups, x_.rows * (g + 1) / groups, first, end);
   }
 
  private:
   static constexpr std::ptrdiff_t lanes = Panels::lanes;
+  static constexpr int most = Panels::most_rows;
   // So many columns are computed for each block of rows while they stay in the L1 cache.
   static constexpr std::ptrdiff_t strip = 4 * panel;
 
   void rows(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t first_column, std::ptrdiff_t end_column) const {
-    auto const blocks = (last - first + max_rows - 1) / max_rows;
-    auto const width = vectors(last - first);
+    auto const blocks = (last - first + most - 1) / most;
+    auto const width = vectors<Panels>(last - first);
     for (auto begin = first_column; begin < end_column; begin += strip) {
       auto const end = (std::min)(end_column, begin + strip);
       for (std::ptrdiff_t i = 0; i < blocks; ++i) {
         auto const row = first + (last - first) * i / blocks;
         auto const count = first + (last - first) * (i + 1) / blocks - row;
         auto column = begin;
-        for (; column + width * lanes <= end; column += width * lanes) dispatch<max_rows>(row, count, column, width);
-        for (; column < end; column += 2 * lanes) dispatch<max_rows>(row, count, column, 2);
+        for (; column + width * lanes <= end; column += width * lanes) dispatch<most>(row, count, column, width);
+        for (; column < end; column += 2 * lanes) dispatch<most>(row, count, column, 2);
       }
     }
   }
@@ -89,8 +93,8 @@ class Blocks {
     if constexpr (Rows > 1) {
       if (count < Rows) return dispatch<Rows - 1>(row, count, column, width);
     }
-    if constexpr (vectors(Rows) > 2) {
-      if (width > 2) return panels_.template block<Rows, vectors(Rows)>(x_, row, column, write_);
+    if constexpr (vectors<Panels>(Rows) > 2) {
+      if (width > 2) return panels_.template block<Rows, vectors<Panels>(Rows)>(x_, row, column, write_);
     }
     panels_.template block<Rows, 2>(x_, row, column, write_);
   }

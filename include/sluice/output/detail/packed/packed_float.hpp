@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/detail/packed/loads.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
@@ -23,7 +24,7 @@ namespace packed {
 /// Panels [ceil(n / 32)][d][32]; the last one is padded with zeros.
 class FloatPanels {
  public:
-  static constexpr int lanes = simd::lanes;
+  static constexpr int lanes = simd::lanes, most_rows = packed::most_rows, most_sums = 2 * most_rows;
 
   /// Replaces the contents by rows[0], rows[1], ... of `weights` and `bias`. Allocates only beyond its largest size so
   /// far.
@@ -63,9 +64,8 @@ class FloatPanels {
       add(
           [&](int r) __attribute__((always_inline)) { return a[r * stride + k]; },
           [&](int v) __attribute__((always_inline)) { return simd::load(from(k, v)); }, sum);
-      // Hardware prefetching stops at page boundaries, and a panel is little longer than a page.
 #pragma GCC unroll 16
-      for (int v = 0; v < Vectors; v += line) __builtin_prefetch(from(k, v) + ahead / 4);
+      for (int v = 0; v < (prefetches(Rows) ? Vectors : 0); v += line) __builtin_prefetch(from(k, v) + ahead / 4);
     }
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
@@ -81,13 +81,11 @@ class FloatPanels {
   [[gnu::always_inline]] static void add(Input const& input, Weight const& weight, simd::Vec (&sum)[Rows][Vectors]) {
     constexpr auto rows = static_cast<int>(Rows), vectors = static_cast<int>(Vectors);
 #if defined(__x86_64__)
-    // Several rows: everything is loaded once (`rounded` says so). Else GCC reads it from the cache again for every product, as an
-    // operand in memory costs no instruction. Registers hold the inputs or the weights, whichever are fewer.
+    // Registers hold the inputs or the weights, whichever are fewer.
     constexpr bool inputs = rows <= vectors;
     constexpr auto held = inputs ? rows : vectors, others = inputs ? vectors : rows;
     auto const load = [&](bool of_input, int i) __attribute__((always_inline)) {
-      auto const v = of_input ? simd::broadcast(input(i)) : weight(i);
-      return rows > 1 ? simd::rounded(v) : v;
+      return once<(rows > 1)>(of_input ? simd::broadcast(input(i)) : weight(i));
     };
     simd::Vec hold[std::size_t{held}];
 #pragma GCC unroll 16
