@@ -63,7 +63,7 @@ class DotPanels {
   // Of 16 registers, converting weights takes some, most of all if they are added in two parts.
   static constexpr bool few_registers = simd::registers == 16;
   static constexpr int most_rows = few_registers && Dot::parts == 2 ? 5 : packed::most_rows;
-  static constexpr int most_sums = few_registers ? 10 : 2 * most_rows;
+  static constexpr int most_sums = few_registers ? 10 : packed::most_sums;
 
   /// Replaces the contents by rows[0], rows[1], ... of `lines`, which are Lines with `columns` numbers before padding, and
   /// of `bias`, unless that is empty. Allocates only beyond its largest size so far.

@@ -38,11 +38,13 @@ void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows,
 
 // Rows x vectors sums are held in registers: enough independent chains to hide the latency of an addition. Few rows
 // take many columns, so that the weights are read at memory bandwidth. A pragma unrolls the loops: at -O2, GCC would
-// keep the sums in memory.
+// keep the sums in memory. More rows would need fewer weights, but their lines in the nearest cache evict each other if they are
+// some KB apart, and of 12 GCC keeps pointers in vectors.
 #if defined(__aarch64__)
-inline constexpr int most_rows = 10;  // inputs and weights need registers: no operand is in memory. 12 would spill
+inline constexpr int most_rows = 10,
+                     most_sums = 20;  // inputs and weights need registers: no operand is in memory. 24 would spill
 #else
-inline constexpr int most_rows = simd::registers == 32 ? 11 : 6;  // for 12, GCC would keep pointers in vectors
+inline constexpr int most_rows = simd::registers == 32 ? 8 : 6, most_sums = simd::registers == 32 ? 22 : 12;
 #endif
 template <class Panels>
 constexpr int vectors(std::ptrdiff_t rows) {

@@ -24,7 +24,7 @@ namespace packed {
 /// Panels [ceil(n / 32)][d][32]; the last one is padded with zeros.
 class FloatPanels {
  public:
-  static constexpr int lanes = simd::lanes, most_rows = packed::most_rows, most_sums = 2 * most_rows;
+  static constexpr int lanes = simd::lanes, most_rows = packed::most_rows, most_sums = packed::most_sums;
 
   /// Replaces the contents by rows[0], rows[1], ... of `weights` and `bias`. Allocates only beyond its largest size so
   /// far.
