@@ -116,6 +116,21 @@ TEST_CASE("guesses cost next to nothing where they do not pay, and are made wher
       }
 }
 
+TEST_CASE("finding out that guesses do not pay costs little of a short run of large batches", "[guess_policy]") {
+  auto const line = [](double each, double guess) {
+    return [=](double n, double g) { return 1 + each * n + guess * g + (g > 0 ? 0.05 : 0); };
+  };
+  Machine const hopeless{"hopeless", line(0.5, 0.5), {0.05}}, nearly{"nearly", line(0.05, 0.3), {0.3, 0.3}};
+  auto const mean = [](Machine const& machine, std::size_t batch) {
+    auto sum = 0.0;
+    for (std::uint64_t seed = 0; seed < 50; ++seed) sum += Run(machine, batch, seed).speed(130, 3);
+    return sum / 50;
+  };
+  CHECK(mean(hopeless, 64) > 0.99);
+  CHECK(mean(hopeless, 8) > 0.985);
+  CHECK(mean(nearly, 64) > 0.975);  // one step with a guess for each sentence takes as long as five without
+}
+
 TEST_CASE("what guesses bring is found out again when it changes", "[guess_policy]") {
   Machine machine{"", [](double n, double g) { return 1 + 0.05 * n + 0.05 * g; }, {0.0}};
   GuessPolicy policy;

@@ -19,8 +19,9 @@ namespace sluice::inline v0::detail {
 /// are right. What is not known yet and may pay is measured.
 ///
 /// Measuring must not cost more than it can bring, so there is an account: the time of each step with guesses, less what the tokens
-/// that it settled would have taken one by one. It may exceed three plain steps by half a percent of all time; then nothing is
-/// guessed for a while. Nothing here changes an output: searches that ask for it accept the same tokens, however many are guessed.
+/// that it settled would have taken one by one. It may exceed two plain steps by half a percent of all time; then nothing is
+/// guessed for a while. In large batches a part of the sentences has guesses at first, since one step with guesses for all may take as
+/// long as five. Nothing here changes an output: searches that ask for it accept the same tokens, however many are guessed.
 class GuessPolicy {
  public:
   static constexpr std::size_t most = StepTimes::most;
@@ -32,7 +33,9 @@ class GuessPolicy {
   void step(double seconds, std::size_t sentences, std::size_t guesses) {
     settle();
     times_.note(seconds, sentences, guesses);
-    spent_ = seconds, sentences_ = sentences, guesses_ = guesses;
+    if (auto const plain = times_.plain(sentences); part_ > 0 && guesses > 0 && plain > 0) probed(seconds / plain - 1);
+    if (sentences > 2 * sentences_ || 2 * sentences < sentences_) probes_ = 0, least_ = 0;
+    spent_ = seconds, sentences_ = sentences, guesses_ = guesses, asked_ = part_ = 0;
     since_plain_ = guesses == 0 ? 0 : since_plain_ + 1;
     if (++steps_ % 1024 == 0) doubt();
     for (std::size_t g = 1; g <= most; ++g) costs_[g - 1] = times_.added(sentences, g);
@@ -43,7 +46,7 @@ class GuessPolicy {
   template <class = void>
   void pass() {
     settle();
-    spent_ = 0, guesses_ = 0;
+    spent_ = 0, guesses_ = 0, asked_ = 0;
   }
 
   /// What a sentence says of that step.
@@ -67,8 +70,8 @@ class GuessPolicy {
   std::span<double const> costs() const { return costs_; }
   /// [i]: how many of the guesses after i right ones were right lately, of all sentences.
   std::span<double const> rates() const { return rates_; }
-  /// Guesses for each sentence, to learn what they cost; -1: as many as pay.
-  std::int32_t measure() const { return measure_; }
+  /// How many guesses the next sentence is to have, to learn what they cost; -1: as many as pay. To be asked once for each.
+  std::int32_t measure() { return part_ == 0 || asked_++ < part_ ? measure_ : 0; }
 
  private:
   static constexpr std::uint64_t plain_every = 128;
@@ -92,17 +95,30 @@ class GuessPolicy {
     settled_ = answered_ = 0;
   }
 
+  /// A step in which a part of the sentences had a guess took `added` longer, as a fraction of it: if all have one it takes no less.
+  /// The first such step does not count, since its code and memory are cold.
+  void probed(double added) {
+    if (probes_ == 2) least_ = (std::min)(added, cold_);
+    if (probes_ == 3) least_ = (std::max)(least_, 0.8 * added);
+    cold_ = added;
+  }
+  /// How many sentences have a guess the next time that this is tried: of eight and more at first an eighth, twice, then half.
+  std::size_t next_part() {
+    if (sentences_ < 8 || probes_ >= 3) return 0;
+    return ++probes_ < 3 ? sentences_ / 8 : sentences_ / 2;
+  }
+
   template <class = void>
   std::int32_t choose() {
     auto const plain = times_.plain(sentences_);
-    if (plain < 0 || since_plain_ >= plain_every || debt_ > 3 * plain) return 0;
-    if (++since_measured_ < 4 || debt_ > 2 * plain) return -1;
+    if (plain < 0 || since_plain_ >= plain_every || debt_ > 2 * plain) return 0;
+    if (++since_measured_ < 4 || debt_ > 1.5 * plain) return -1;
     auto best = 1.0, tokens = 1.0, chance = 1.0;  // the most tokens in the time of a plain step, as far as known
     for (std::size_t g = 1; g <= can_; ++g) {
       tokens += chance *= rates_[g - 1];
       if (costs_[g - 1] >= 0) best = (std::max)(best, tokens / (1 + costs_[g - 1]));
     }
-    auto cost = 0.0, upper = 1.0;
+    auto cost = least_, upper = 1.0;
     tokens = chance = 1;
     for (std::size_t g = 1; g <= can_; ++g) {
       auto const& one = found_[g - 1];
@@ -112,7 +128,9 @@ class GuessPolicy {
       if (known) cost = (std::max)(cost, costs_[g - 1]);
       if (tries_[g - 1] >= 6 || (one.tried >= 8 && known)) continue;
       if (tokens / (1 + cost) < gain * best) continue;
-      ++tries_[g - 1], since_measured_ = 0;
+      since_measured_ = 0;
+      if (g == 1) part_ = next_part();
+      if (part_ == 0) ++tries_[g - 1];
       return static_cast<std::int32_t>(g);
     }
     return -1;
@@ -122,7 +140,7 @@ class GuessPolicy {
   template <class = void>
   void doubt() {
     times_.fade();
-    tries_.fill(0);
+    tries_.fill(0), probes_ = 0, least_ = 0;
     for (auto& one : found_)
       if (one.tried > 4) one.right *= 4 / one.tried, one.tried = 4;
   }
@@ -132,6 +150,10 @@ class GuessPolicy {
   std::array<double, most> costs_{}, rates_{};
   std::array<std::int32_t, most> tries_{};
   std::size_t can_ = 1, sentences_ = 0, guesses_ = 0;
+  std::size_t part_ = 0;         // how many sentences are to have a guess in this step; 0: all
+  std::size_t asked_ = 0;        // how many were asked
+  int probes_ = 0;               // steps in which a part had one
+  double cold_ = 0, least_ = 0;  // what the last of them took longer; what a guess for each takes longer at least
   double spent_ = 0, debt_ = 0;  // seconds
   std::int64_t settled_ = 0, answered_ = 0;
   std::uint64_t steps_ = 0, since_plain_ = 0, since_measured_ = 0;
