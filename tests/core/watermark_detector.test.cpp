@@ -230,8 +230,10 @@ TEST_CASE("keys are read from files and written to new ones", "[watermark]") {
   auto const made = write_new_watermark_key(path, 4);
   CHECK(made.size() == 4);
   CHECK(read_watermark_key(path) == made);
+#if !defined(_WIN32)  // whose files take permissions from their folder
   CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
         (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+#endif
   CHECK_THROWS_AS(write_new_watermark_key(path), std::invalid_argument);
   write("# ours: 7\n 18446744073709551615, 0xFF\r\n3 # end");
   std::vector<std::uint64_t> const words{18446744073709551615u, 255, 3};

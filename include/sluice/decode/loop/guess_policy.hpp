@@ -19,7 +19,7 @@ namespace sluice::inline v0::detail {
 /// are right. What is not known yet and may pay is measured.
 ///
 /// Measuring must not cost more than it can bring, so there is an account: the time of each step with guesses, less what the tokens
-/// that it settled would have taken one by one. It may exceed two plain steps by half a percent of all time; then nothing is
+/// that it settled would have taken one by one. It may exceed three plain steps by half a percent of all time; then nothing is
 /// guessed for a while. In large batches a part of the sentences has guesses at first, since one step with guesses for all may take as
 /// long as five. Nothing here changes an output: searches that ask for it accept the same tokens, however many are guessed.
 class GuessPolicy {
@@ -32,9 +32,10 @@ class GuessPolicy {
   template <class = void>
   void step(double seconds, std::size_t sentences, std::size_t guesses) {
     settle();
-    times_.note(seconds, sentences, guesses);
-    if (auto const plain = times_.plain(sentences); part_ > 0 && guesses > 0 && plain > 0) probed(seconds / plain - 1);
-    if (sentences > 2 * sentences_ || 2 * sentences < sentences_) probes_ = 0, least_ = 0;
+    if (sentences > 2 * probed_at_ || 2 * sentences < probed_at_) probes_.fill({}), probed_at_ = sentences;
+    if (part_ == 0 || guesses == 0 || guesses > part_ * static_cast<std::size_t>(measure_))
+      times_.note(seconds, sentences, guesses);
+    else if (auto const plain = times_.plain(sentences); plain > 0) probed(seconds / plain - 1);
     spent_ = seconds, sentences_ = sentences, guesses_ = guesses, asked_ = part_ = 0;
     since_plain_ = guesses == 0 ? 0 : since_plain_ + 1;
     if (++steps_ % 1024 == 0) doubt();
@@ -80,6 +81,12 @@ class GuessPolicy {
   struct Found {
     double tried = 0, right = 0;
   };
+  /// Steps in which a part of the sentences had so many guesses.
+  struct Probe {
+    int planned = 0, made = 0;
+    double eighth = 0;  // what an eighth of the sentences added
+    double least = 0;   // what such guesses for all add at least
+  };
 
   /// Books the step before this one.
   template <class = void>
@@ -95,41 +102,50 @@ class GuessPolicy {
     settled_ = answered_ = 0;
   }
 
-  /// A step in which a part of the sentences had a guess took `added` longer, as a fraction of it: if all have one it takes no less.
-  /// The first such step does not count, since its code and memory are cold.
+  /// A step in which a part of the sentences had guesses took `added` longer, as a fraction of it: if all have them it takes no less. The
+  /// first of one guess may be cold, and any may be late because of another program: the lesser of two counts, and half of the sentences
+  /// add at most what four eighths add.
   void probed(double added) {
-    if (probes_ == 2) least_ = (std::min)(added, cold_);
-    if (probes_ == 3) least_ = (std::max)(least_, 0.8 * added);
-    cold_ = added;
+    auto& its = probes_[static_cast<std::size_t>(measure_) - 1];
+    if (measure_ == 1) {
+      if (its.made == 0) its.eighth = added;
+      if (its.made == 1) added = its.eighth = (std::min)(its.eighth, added);
+      if (its.made == 2) added = (std::min)(added, 4 * (std::max)(its.eighth, 0.0) + 0.1);
+    }
+    if (measure_ > 1 || its.made > 0) its.least = (std::max)(its.least, 0.8 * added);
+    ++its.made;
   }
-  /// How many sentences have a guess the next time that this is tried: of eight and more at first an eighth, twice, then half.
-  std::size_t next_part() {
-    if (sentences_ < 8 || probes_ >= 3) return 0;
-    return ++probes_ < 3 ? sentences_ / 8 : sentences_ / 2;
+  /// How many sentences have g guesses the next time that this is tried; 0: all. Of eight and more at first an eighth, and half before all
+  /// have one.
+  std::size_t next_part(std::size_t g) {
+    auto& its = probes_[g - 1];
+    if (sentences_ < 8 || its.made >= (g == 1 ? 3 : 1) || its.planned >= 6) return 0;
+    ++its.planned;
+    return its.made < 2 ? sentences_ / 8 : sentences_ / 2;
   }
 
   template <class = void>
   std::int32_t choose() {
     auto const plain = times_.plain(sentences_);
-    if (plain < 0 || since_plain_ >= plain_every || debt_ > 2 * plain) return 0;
-    if (++since_measured_ < 4 || debt_ > 1.5 * plain) return -1;
+    if (plain < 0 || since_plain_ >= plain_every || debt_ > 3 * plain) return 0;
+    if (++since_measured_ < 4 || debt_ > 2 * plain) return -1;
     auto best = 1.0, tokens = 1.0, chance = 1.0;  // the most tokens in the time of a plain step, as far as known
     for (std::size_t g = 1; g <= can_; ++g) {
       tokens += chance *= rates_[g - 1];
       if (costs_[g - 1] >= 0) best = (std::max)(best, tokens / (1 + costs_[g - 1]));
     }
-    auto cost = least_, upper = 1.0;
+    auto cost = 0.0, upper = 1.0;
     tokens = chance = 1;
     for (std::size_t g = 1; g <= can_; ++g) {
       auto const& one = found_[g - 1];
       upper = (std::min)({1.0, (one.right + 1) / (one.tried + 1), one.tried < 1 ? upper : 1.0});
       tokens += chance *= upper;
       auto const known = times_.weight(sentences_, g) >= 3;  // the first steps of a kind are slow
-      if (known) cost = (std::max)(cost, costs_[g - 1]);
+      cost = (std::max)(cost, known ? costs_[g - 1] : probes_[g - 1].least);
       if (tries_[g - 1] >= 6 || (one.tried >= 8 && known)) continue;
       if (tokens / (1 + cost) < gain * best) continue;
       since_measured_ = 0;
-      if (g == 1) part_ = next_part();
+      part_ = next_part(g);
       if (part_ == 0) ++tries_[g - 1];
       return static_cast<std::int32_t>(g);
     }
@@ -140,7 +156,7 @@ class GuessPolicy {
   template <class = void>
   void doubt() {
     times_.fade();
-    tries_.fill(0), probes_ = 0, least_ = 0;
+    tries_.fill(0), probes_.fill({});
     for (auto& one : found_)
       if (one.tried > 4) one.right *= 4 / one.tried, one.tried = 4;
   }
@@ -150,10 +166,10 @@ class GuessPolicy {
   std::array<double, most> costs_{}, rates_{};
   std::array<std::int32_t, most> tries_{};
   std::size_t can_ = 1, sentences_ = 0, guesses_ = 0;
-  std::size_t part_ = 0;         // how many sentences are to have a guess in this step; 0: all
-  std::size_t asked_ = 0;        // how many were asked
-  int probes_ = 0;               // steps in which a part had one
-  double cold_ = 0, least_ = 0;  // what the last of them took longer; what a guess for each takes longer at least
+  std::size_t part_ = 0;   // how many sentences are to have guesses in this step; 0: all
+  std::size_t asked_ = 0;  // how many were asked
+  std::array<Probe, most> probes_{};
+  std::size_t probed_at_ = 0;    // sentences
   double spent_ = 0, debt_ = 0;  // seconds
   std::int64_t settled_ = 0, answered_ = 0;
   std::uint64_t steps_ = 0, since_plain_ = 0, since_measured_ = 0;

@@ -60,8 +60,8 @@ struct Bfloat16Dot {
   using Weights = bfloat16x8_t;
   using Inputs = float;  // the bits of two inputs, which the instruction broadcasts
 #else
-  using Weights = __m512bh;
-  using Inputs = __m512bh;
+  using Weights = simd::Vec;  // the bits: not every compiler passes __m512bh to an asm
+  using Inputs = simd::Vec;
 #endif
   static constexpr int parts = 1;
 
@@ -93,7 +93,7 @@ struct Bfloat16Dot {
     return reinterpret_cast<Inputs>(_mm512_set1_epi32(load<std::int32_t>(p)));
   }
   [[gnu::always_inline]] static Sums add(Sums sum, Inputs inputs, Weights weights) {
-    return _mm512_dpbf16_ps(sum, inputs, weights);
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(inputs), reinterpret_cast<__m512bh>(weights));
   }
 #endif
 #else

@@ -60,7 +60,7 @@ class DotPanels {
   using Number = typename Dot::Number;
   using Sums = typename Dot::Sums;
   static constexpr int lanes = Dot::lanes;
-  // Of 16 registers, converting weights takes some, most of all if they are added in two parts.
+  // Where there are 16 registers, converting weights takes some of them, most of all if they are added in two parts.
   static constexpr bool few_registers = simd::registers == 16;
   static constexpr int most_rows = few_registers && Dot::parts == 2 ? 5 : packed::most_rows;
   static constexpr int most_sums = few_registers ? 10 : packed::most_sums;

@@ -13,7 +13,8 @@ namespace packed {
 
 /// Whether blocks of so many rows prefetch weights. Hardware prefetching stops at page boundaries, and a panel is little longer
 /// than a page. But a Zen 4 reads weights faster without prefetch instructions, and few rows take as long as that
-/// (docs/benchmarks/output.md). GCC 12 takes it for a Zen 3.
+/// (docs/benchmarks/output.md). Only known to code that is compiled for it, by -march=native or znver4; GCC 12 takes it for a Zen 3. A
+/// Zen 5 was not measured.
 #if defined(__AVX512F__) && (defined(__znver3__) || defined(__znver4__) || defined(__znver5__))
 constexpr bool prefetches(int rows) { return rows > 4; }
 #else

@@ -38,11 +38,11 @@ void gather_numbers(std::span<T const> from, std::span<std::int32_t const> rows,
 
 // Rows x vectors sums are held in registers: enough independent chains to hide the latency of an addition. Few rows
 // take many columns, so that the weights are read at memory bandwidth. A pragma unrolls the loops: at -O2, GCC would
-// keep the sums in memory. More rows would need fewer weights, but their lines in the nearest cache evict each other if they are
-// some KB apart, and of 12 GCC keeps pointers in vectors.
+// keep the sums in memory. With more rows each weight would be loaded less often. But rows that lie some KB apart evict each other
+// from the nearest cache, and with 12 rows GCC keeps their addresses in vector registers.
 #if defined(__aarch64__)
-inline constexpr int most_rows = 10,
-                     most_sums = 20;  // inputs and weights need registers: no operand is in memory. 24 would spill
+// Inputs and weights need registers: no operand is in memory. 12 rows, or 24 sums, would spill.
+inline constexpr int most_rows = 10, most_sums = 20;
 #else
 inline constexpr int most_rows = simd::registers == 32 ? 8 : 6, most_sums = simd::registers == 32 ? 22 : 12;
 #endif

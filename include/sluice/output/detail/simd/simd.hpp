@@ -10,8 +10,8 @@
 
 #include <cstddef>
 
-// The name encodes everything that changes the code: vector width, fused multiply-adds, integer and bfloat16 products,
-// matrix units, threads.
+// The name encodes everything that changes results: vector width, fused multiply-adds, integer and bfloat16 products,
+// matrix units, threads. (Prefetching may differ: packed/loads.hpp.)
 #if defined(__AVX512F__)
 #if defined(__AVX512VNNI__) && defined(__AVX512BF16__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)
 #define SLUICE_ISA_FLAGS avx512_amx
