@@ -61,8 +61,8 @@ WatermarkKey read_watermark_key(std::string const& path) {
   return WatermarkKey(words);
 }
 
-/// Writes a new key of random words to a file that only its owner may read, and returns it. On Windows whoever may read the folder
-/// may read the file.
+/// Writes a new key of random words to a file that only its owner may read, and returns it. On Windows the permissions of
+/// the folder decide who may read it.
 /// \throws std::invalid_argument  if the file is there already, or cannot be written, or for a number of words not in [1, 32]
 template <class = void>
 WatermarkKey write_new_watermark_key(std::string const& path, std::size_t words = 1) {
