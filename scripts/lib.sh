@@ -121,3 +121,52 @@ emptied() {
   esac
   printf '%s\n' "$folder"
 }
+
+# ---- what scripts/fetch-* share ----
+
+# fetch_from <what> <way>...: calls these functions until one does not set why_not, the reason why what it needs is not to be had; if
+# all do, says SKIPPED and each reason. To be called as a plain command, as what they do is: set -e holds then.
+fetch_from() {
+  local what=$1 way reasons=
+  shift
+  for way in "$@"; do
+    why_not=
+    "$way"
+    if [ -z "$why_not" ]; then return 0; fi
+    reasons+="${reasons:+; }$why_not"
+  done
+  say "SKIPPED: $what: $reasons"
+}
+
+# find_tools <tool>...: false, and why_not, if one is missing.
+find_tools() {
+  local tool
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null || { why_not="$tool was not found" && return 1; }
+  done
+}
+
+# pip_download <folder> <package==version> <option>...: one archive; else false, and why_not.
+pip_download() {
+  find_tools pip3 || return 1
+  pip3 download --quiet --disable-pip-version-check --retries 1 --timeout 30 --no-deps --dest "$1" "${@:3}" "$2" \
+    >/dev/null 2>"$1/error" && return 0
+  why_not="pip download $2: $(grep -v '^ *$' "$1/error" | tail -n 1)"
+  return 1
+}
+
+# npm_pack <folder> <package@version>: $npm_archive; else false, and why_not.
+npm_pack() {
+  find_tools npm || return 1
+  if (cd "$1" && npm pack --loglevel=error --fetch-retries=1 "$2" >name 2>error); then
+    npm_archive=$1/$(tail -n 1 "$1/name")
+    return 0
+  fi
+  why_not="npm pack $2: $(head -n 1 "$1/error")"
+  return 1
+}
+
+# same_as <SHA-256> <file>: what came must be the file that was looked at once.
+same_as() {
+  printf '%s  %s\n' "$1" "$2" | sha256sum --check --status || die "${0##*/}: $(basename "$2") is not the archive that it was"
+}
