@@ -37,6 +37,6 @@ function(sluice_small_programs name)
       "namespace ${stem}_cpp {\n${main};\n}\n${main} { return ${stem}_cpp::main(${arguments}); }\n"
       @ONLY)
     add_executable(${program} ${start} $<TARGET_OBJECTS:sluice.${name}>)
-    target_link_libraries(${program} PRIVATE ${sluice_own} Threads::Threads)
+    target_link_libraries(${program} PRIVATE $<TARGET_PROPERTY:sluice.${name},LINK_LIBRARIES>)
   endforeach()
 endfunction()
