@@ -99,7 +99,8 @@ class Compiler {
       if (e.kind == Kind::call) callers.add(e.rule, id);
       if (e.kind == Kind::sequence) missing[at(id)] = e.count;
       for (auto const part : x_.parts(id)) parents.add(part, id);
-      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0))
+      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) ||
+          (e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts))
         missing[at(id)] = 0, open.push_back(id);
     }
     for (std::size_t r = 0; r < x_.rules.size(); ++r) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
@@ -126,6 +127,7 @@ class Compiler {
       for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before the expressions that contain them
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
+        if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
         for (auto const part : x_.parts(id)) sum += size[at(part)];
         if (e.kind == Kind::repeat) sum *= (std::max)({1, e.minimum, e.maximum});
         if (e.kind == Kind::call)

@@ -110,6 +110,21 @@ class RuleGraph {
       case Kind::call:
         if (facts_.in_place[at(e.rule)] != 0) return build(expressions_.rules[at(e.rule)].expression, to);
         return add({.kind = Place::call, .to = to, .rule = e.rule});
+      case Kind::automaton: {
+        auto const& automaton = expressions_.automaton_of(e);
+        std::vector<Id> states, ways;
+        for (auto const& state : automaton.states) {
+          ways.assign(at(state.edges + (state.accepts ? 1 : 0)), to);
+          states.push_back(split(ways));
+        }
+        for (std::size_t i = 0; i < states.size(); ++i)
+          for (std::int32_t k = 0; k < automaton.states[i].edges; ++k) {
+            auto const& edge = automaton.edges[at(automaton.states[i].first_edge + k)];
+            auto const byte = add({.kind = Place::byte, .range = {edge.first, edge.last}, .to = states[at(edge.to)]});
+            targets_[at(places_[at(states[i])].first + k)] = byte;
+          }
+        return states[0];
+      }
     }
     return to;
   }
