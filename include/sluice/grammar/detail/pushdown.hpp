@@ -134,6 +134,18 @@ class Pushdown {
     auto const lock = std::scoped_lock(mutex_);
     return look(nodes_);
   }
+  /// See Nodes.
+  template <class = void>
+  std::int32_t plain_run(std::int32_t node) {
+    auto const lock = std::scoped_lock(mutex_);
+    return nodes_.plain_run(node);
+  }
+  /// Whether any plain characters, as many as may be, lead from here to nothing else than here.
+  template <class = void>
+  bool plain(State state) {
+    auto const all = states_[state];
+    return all.size() == 1 && all[0].first >= 0 && plain_run(all[0].first) == PlainText::unlimited;
+  }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
   template <class = void>
   std::int32_t explore(std::int32_t node) {
