@@ -100,9 +100,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_tokens.hpp
   include/sluice/frames/with_text_model.hpp
-  include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
-  include/sluice/grammar/detail/behind_space.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/gbnf.hpp
@@ -123,7 +121,9 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_validator.hpp
   include/sluice/grammar/detail/json_value.hpp
   include/sluice/grammar/detail/json_ways.hpp
+  include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
+  include/sluice/grammar/detail/nodes.hpp
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp
   include/sluice/grammar/detail/regex_automaton.hpp
@@ -133,6 +133,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/rule_graph.hpp
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
+  include/sluice/grammar/detail/stable_vector.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_masks.hpp

@@ -7,7 +7,6 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
-#include <sluice/grammar/detail/behind_space.hpp>
 #include <sluice/grammar/detail/compile.hpp>
 #include <sluice/grammar/detail/gbnf.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
@@ -78,7 +77,11 @@ class Grammar {
   template <class = void>
   Grammar behind_space() const {
     auto copy = *this;
-    if (!trivial()) copy.automaton_ = std::make_shared<detail::Automaton const>(detail::BehindSpace::of(*automaton_));
+    if (trivial()) return copy;
+    auto automaton = *automaton_;
+    automaton.behind_space = true;
+    automaton.classify();
+    copy.automaton_ = std::make_shared<detail::Automaton const>(std::move(automaton));
     return copy;
   }
 

@@ -8,10 +8,13 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/node_tokens.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -81,6 +84,18 @@ class TokenTrie {
     return -1;
   }
 
+  /// The number of nodes with children.
+  std::int32_t inner() const { return data_ == nullptr ? 0 : data_->inner; }
+  /// Whether this byte is a token.
+  bool single(std::uint8_t byte) const { return data_ != nullptr && data_->singles[byte]; }
+  /// Whether every byte is one.
+  bool spells_all() const { return data_ != nullptr && std::ranges::all_of(data_->singles, std::identity()); }
+  /// Nodes with tokens, in order of length: all of them, or those of tokens with a byte that is no token.
+  std::vector<std::int32_t> const& by_length(bool all) const { return all ? data_->ends : data_->unspelled; }
+
+  /// What all grammars share.
+  detail::NodeTokenCache& node_tokens() const { return data_->node_tokens; }
+
   /// A token's bytes, as given.
   template <class = void>
   std::string_view bytes(Token token) const {
@@ -106,7 +121,11 @@ class TokenTrie {
     TokenBytes bytes;
     std::vector<Token> tokens;  // sorted by their bytes
     std::vector<Node> nodes;    // [size + 1]
-    std::int32_t depth = 0;
+    std::int32_t depth = 0, inner = 0;
+    mutable detail::NodeTokenCache node_tokens;
+    std::array<bool, 256> singles{};
+    std::vector<std::int32_t> ends;       // nodes with tokens, by depth
+    std::vector<std::int32_t> unspelled;  // those of them on whose way is a byte that is no token
 
     template <class = void>
     void build() {
@@ -135,6 +154,25 @@ class TokenTrie {
       close(0);
       nodes[0].end = static_cast<std::int32_t>(nodes.size());
       nodes.push_back({0, static_cast<std::int32_t>(tokens.size())});
+      sort_by_length();
+    }
+    template <class = void>
+    void sort_by_length() {
+      auto const has_tokens = [&](std::size_t node) { return nodes[node + 1].tokens > nodes[node].tokens; };
+      std::vector<std::uint8_t> whole(nodes.size(), 1);  // the bytes up to here are tokens
+      for (std::size_t node = 1; node + 1 < nodes.size(); ++node)
+        if (nodes[node].depth == 1 && has_tokens(node)) singles[nodes[node].byte] = true;
+      std::vector<std::size_t> way(at(depth) + 1);
+      for (std::size_t node = 0; node + 1 < nodes.size(); ++node) {
+        inner += nodes[node].end > static_cast<std::int32_t>(node) + 1 ? 1 : 0;
+        way[nodes[node].depth] = node;
+        if (node == 0) continue;
+        whole[node] = singles[nodes[node].byte] && whole[way[nodes[node].depth - std::size_t{1}]] != 0 ? 1 : 0;
+        if (has_tokens(node)) ends.push_back(static_cast<std::int32_t>(node));
+      }
+      std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return nodes[at(node)].depth; });
+      for (auto const node : ends)
+        if (whole[at(node)] == 0) unspelled.push_back(node);
     }
   };
   std::shared_ptr<Data const> data_;
