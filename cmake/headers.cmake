@@ -100,30 +100,45 @@ set(SLUICE_HEADERS
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_tokens.hpp
   include/sluice/frames/with_text_model.hpp
-  include/sluice/grammar/detail/alike_nodes.hpp
   include/sluice/grammar/detail/automaton.hpp
-  include/sluice/grammar/detail/behind_space.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/gbnf.hpp
   include/sluice/grammar/detail/interner.hpp
-  include/sluice/grammar/detail/json_conjunctions.hpp
-  include/sluice/grammar/detail/json_disjoint.hpp
+  include/sluice/grammar/detail/json_arrays.hpp
+  include/sluice/grammar/detail/json_atoms.hpp
+  include/sluice/grammar/detail/json_clauses.hpp
+  include/sluice/grammar/detail/json_document.hpp
   include/sluice/grammar/detail/json_formats.hpp
   include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
+  include/sluice/grammar/detail/json_objects.hpp
   include/sluice/grammar/detail/json_scalars.hpp
+  include/sluice/grammar/detail/json_sets.hpp
   include/sluice/grammar/detail/json_texts.hpp
+  include/sluice/grammar/detail/json_unevaluated.hpp
+  include/sluice/grammar/detail/json_uri.hpp
+  include/sluice/grammar/detail/json_validator.hpp
   include/sluice/grammar/detail/json_value.hpp
+  include/sluice/grammar/detail/json_ways.hpp
+  include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
+  include/sluice/grammar/detail/nodes.hpp
+  include/sluice/grammar/detail/plain_text.hpp
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp
+  include/sluice/grammar/detail/regex_automaton.hpp
   include/sluice/grammar/detail/regex_classes.hpp
   include/sluice/grammar/detail/regex_escapes.hpp
+  include/sluice/grammar/detail/regex_tree.hpp
   include/sluice/grammar/detail/rule_graph.hpp
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
+  include/sluice/grammar/detail/stable_vector.hpp
+  include/sluice/grammar/detail/text_automaton.hpp
+  include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/trie_nodes.hpp
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp

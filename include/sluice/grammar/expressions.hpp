@@ -35,18 +35,32 @@ struct GrammarLimits {
 
 namespace detail {
 
+/// A deterministic automaton over bytes. It begins in state 0; edges of a state are sorted and disjoint.
+struct ByteAutomaton {
+  struct Edge {
+    std::uint8_t first, last;  // bytes
+    std::int32_t to;
+  };
+  struct State {
+    std::int32_t first_edge = 0, edges = 0;
+    bool accepts = false;
+  };
+  std::vector<State> states;
+  std::vector<Edge> edges;
+};
+
 /// Rules and their expressions over bytes: parsers write them and compile() reads them. Expressions are referred to by
 /// number.
 class Expressions {
  public:
   using Id = std::int32_t;
-  enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call };
+  enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call, automaton };
   struct Expression {
     Kind kind = Kind::nothing;
     ByteRange range{};                       // bytes
     std::int32_t first = 0, count = 0;       // of the parts; a repeat has one
     std::int32_t minimum = 0, maximum = -1;  // for repeat; -1: any number
-    std::int32_t rule = 0;                   // for call
+    std::int32_t rule = 0;                   // for call; the number of an automaton
   };
   struct Rule {
     std::string name;
@@ -119,6 +133,14 @@ class Expressions {
   Id call(std::int32_t rule) {
     return add({.kind = Kind::call, .rule = rule});
   }
+  /// A text that the automaton accepts. \param automaton  with at least one state
+  template <class = void>
+  Id automaton(ByteAutomaton automaton) {
+    auto const states = static_cast<std::int64_t>(automaton.states.size());
+    require(states <= limits_.size, "limits.size", limits_.size, "the grammar has more places than that");
+    automata_.push_back(std::move(automaton));
+    return add({.kind = Kind::automaton, .rule = static_cast<std::int32_t>(automata_.size()) - 1});
+  }
 
   template <class = void>
   std::int32_t add_rule(std::string name) {
@@ -132,6 +154,8 @@ class Expressions {
     auto const& e = all_[index(id)];
     return std::span(parts_).subspan(index(e.first), index(e.count));
   }
+  /// Of an expression of kind `automaton`.
+  ByteAutomaton const& automaton_of(Expression const& e) const { return automata_[index(e.rule)]; }
   std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
   GrammarLimits const& limits() const { return limits_; }
 
@@ -157,6 +181,7 @@ class Expressions {
   GrammarLimits limits_;
   std::vector<Expression> all_;
   std::vector<Id> parts_;
+  std::vector<ByteAutomaton> automata_;
 };
 
 }  // namespace detail

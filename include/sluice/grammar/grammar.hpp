@@ -7,7 +7,6 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
-#include <sluice/grammar/detail/behind_space.hpp>
 #include <sluice/grammar/detail/compile.hpp>
 #include <sluice/grammar/detail/gbnf.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
@@ -18,8 +17,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -57,15 +58,17 @@ class Grammar {
     return made;
   }
 
-  /// Reads a JSON schema (draft 2020-12, and draft 7 where it has the same meaning): the JSON texts of all values that
-  /// it accepts, with object members in the order of `properties`, followed by any others. See docs/structure.md for
-  /// the keywords. Any other keyword, and any unsupported combination, is rejected by name, never ignored.
+  /// Reads a JSON schema (drafts 4 to 2020-12): the JSON texts of all values that it accepts, with object members in the
+  /// order of the schema, followed by any others. See docs/structure.md for the keywords. What is no keyword is ignored
+  /// and listed by ignored(); what constrains values and cannot be obeyed is rejected by name.
   /// \throws std::invalid_argument  with line and column
   template <class = void>
   static Grammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {}) {
     detail::Expressions expressions(options.limits);
-    auto const root = detail::JsonSchema::compile(schema, options, expressions);
+    std::vector<std::string> ignored;
+    auto const root = detail::JsonSchema::compile(schema, options, expressions, &ignored);
     Grammar made(expressions, root);
+    if (!ignored.empty()) made.ignored_ = std::make_shared<std::vector<std::string> const>(std::move(ignored));
     return made;
   }
 
@@ -74,8 +77,18 @@ class Grammar {
   template <class = void>
   Grammar behind_space() const {
     auto copy = *this;
-    if (!trivial()) copy.automaton_ = std::make_shared<detail::Automaton const>(detail::BehindSpace::of(*automaton_));
+    if (trivial()) return copy;
+    auto automaton = *automaton_;
+    automaton.behind_space = true;
+    automaton.classify();
+    copy.automaton_ = std::make_shared<detail::Automaton const>(std::move(automaton));
     return copy;
+  }
+
+  /// What a JSON schema holds that was ignored: names that are no keywords, and formats that are none.
+  template <class = void>
+  std::vector<std::string> ignored() const {
+    return ignored_ == nullptr ? std::vector<std::string>{} : *ignored_;
   }
 
   /// Whether it allows any text.
@@ -100,6 +113,7 @@ class Grammar {
       : automaton_(std::make_shared<detail::Automaton const>(detail::compile(expressions, root))) {}
 
   std::shared_ptr<detail::Automaton const> automaton_;
+  std::shared_ptr<std::vector<std::string> const> ignored_;  // null: nothing
 };
 
 }  // namespace sluice::inline v0

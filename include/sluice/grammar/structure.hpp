@@ -59,7 +59,8 @@ struct StructureOptions {
 /// the shortest text, so an output may be steered to its end sooner than necessary, but never too late. See
 /// docs/structure.md.
 ///
-/// States and their masks are cached for all sentences, in all copies and threads.
+/// States and their masks are cached for all sentences, in all copies and threads. Threads wait for each other only
+/// while a new state is added, not while a mask is made.
 class Structure {
  public:
   /// A value of a few words. Equal states have the same continuations.
@@ -82,7 +83,10 @@ class Structure {
     if (grammar.trivial()) return;
     require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
     data_ = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
-    if (options.eager) data_->make()->prepare(*data_->grammar.automaton());
+    if (options.eager) {
+      data_->masks = data_->make();
+      data_->masks->prepare();
+    }
   }
 
   /// \throws std::invalid_argument  if the tokens belong to another vocabulary
@@ -111,7 +115,6 @@ class Structure {
   State next(State const& state, Token token) const {
     if (data_ == nullptr || state.masks == nullptr) return state;
     if (state.state == dead || state.state == ended) return {state.masks, dead};
-    auto const lock = std::scoped_lock(data_->mutex);
     auto& machine = state.masks->machine();
     if (data_->trie.vocabulary().ends(token)) return {state.masks, machine.complete(state.state) ? ended : dead};
     auto const text = data_->trie.bytes(token);
@@ -124,7 +127,6 @@ class Structure {
   template <class = void>
   std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const {
     if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
-    auto const lock = std::scoped_lock(data_->mutex);
     return state.masks->allowed(state.state, left);
   }
 
@@ -134,7 +136,6 @@ class Structure {
   template <class = void>
   bool complete(State const& state) const {
     if (state.masks == nullptr || state.state == ended) return true;
-    auto const lock = std::scoped_lock(data_->mutex);
     return state.masks->machine().complete(state.state);
   }
 
@@ -145,17 +146,17 @@ class Structure {
     if (data_ == nullptr || state.masks == nullptr) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
     require(state.state != dead && state.state != ended, "prefix", prefix, "breaks the grammar, or ends");
-    auto const lock = std::scoped_lock(data_->mutex);
-    auto& completion = state.masks->completion();
-    require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
-            "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
-    require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
-            static_cast<std::int64_t>(output.prefix) + left,
-            "the grammar needs " + std::to_string(completion.fewest(state.state)) +
-                " tokens more, and the end, after a prefix of " + prefix);
+    state.masks->with_completion([&](detail::Completion& completion) {
+      require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
+              "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
+      require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
+              static_cast<std::int64_t>(output.prefix) + left,
+              "the grammar needs " + std::to_string(completion.fewest(state.state)) +
+                  " tokens more, and the end, after a prefix of " + prefix);
+    });
   }
 
-  /// The number of grammar nodes, and of states reached so far.
+  /// The number of places of the grammar, and of states reached so far.
   template <class = void>
   std::pair<std::int32_t, std::int32_t> sizes() const {
     if (data_ == nullptr) return {0, 0};
@@ -173,20 +174,18 @@ class Structure {
         : grammar(std::move(its_grammar)),
           trie(std::move(its_trie)),
           options(its_options),
-          fewest(*grammar.automaton(), trie),
-          nodes(*grammar.automaton()) {}
+          counts(*grammar.automaton(), trie) {}
     template <class = void>
     std::shared_ptr<detail::TokenMasks> make() {
       return std::make_shared<detail::TokenMasks>(
-          *grammar.automaton(), fewest, trie, nodes, options.memory, static_cast<std::size_t>(options.ambiguity),
+          *grammar.automaton(), counts, trie, options.memory, static_cast<std::size_t>(options.ambiguity),
           static_cast<std::size_t>(options.masks), options.certain == CertainText::longest);
     }
     Grammar grammar;
     TokenTrie trie;
     StructureOptions options;
-    detail::FewestTokens fewest;
-    detail::NodeTokenTable nodes;
-    std::mutex mutex;                           // guards everything below, and all masks
+    detail::SharedCounts counts;
+    std::mutex mutex;                           // guards what is below
     std::shared_ptr<detail::TokenMasks> masks;  // for new sentences
   };
   std::shared_ptr<Data> data_;

@@ -1,70 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A compiled grammar: one automaton per rule; automata call each other.
+/// A compiled grammar: one graph of places per rule; rules call each other.
 #pragma once
 
 #include <sluice/language.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// The nodes of all rules. A node continues with a byte or with a text of another rule (it "calls" the rule), or its
-/// rule's text may end there. Calls are never empty: where a rule's text may be empty, its callers have an edge that
-/// skips it. Every node can reach an end. Bytes that no edge distinguishes form one class; classes are contiguous
-/// ranges of bytes.
+/// The places of all rules (Thompson 1968). A place continues with a byte or with a text of another rule (it "calls" the
+/// rule), or leads on to other places, or its rule's text may end there. Calls are never empty: where a rule's text may
+/// be empty, a call also leads on as if nothing were there. Every place can reach an end. Bytes that nothing
+/// distinguishes form one class; classes are contiguous ranges of bytes.
+///
+/// A repetition with a count is one loop: places in its body stand for as many places as it has repetitions, each with
+/// the number of those before it. Loops are not nested within a rule: an inner one is a rule of its own.
 ///
 /// There is no left recursion.
 class Automaton {
  public:
+  struct Place {
+    enum Kind : std::uint8_t {
+      split,  // leads to `count` targets from `first`
+      byte,   // reads one of low..high, then `to`
+      state,  // of an automaton: reads by one of `count` edges from `first`; leads to `to`, if not negative
+      call,   // reads a text of the rule `first`, then `to`
+      end,    // of the rule
+      loop,   // between repetitions of the loop `first`
+      again   // after a repetition of the loop `first`
+    };
+    Kind kind = split;
+    std::uint8_t low = 0, high = 0;
+    std::int32_t to = -1, first = 0, count = 0;
+    std::int32_t within = -1;  // the loop in whose body it is
+  };
+  struct Loop {
+    std::int32_t body, to;          // -1: there is no text
+    std::int32_t minimum, maximum;  // -1: any number
+    std::int32_t again;             // the place after a repetition
+  };
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
     std::int32_t to;
   };
-  struct CallEdge {
-    std::int32_t rule, to;
-  };
-  struct Node {
-    std::int32_t bytes = 0, calls = 0;  // the start of its edges
-    bool end = false;                   // the rule's text may end here
-    bool last = false;                  // the rule's text always ends here
-  };
 
-  std::int32_t nodes() const { return static_cast<std::int32_t>(all.size()) - 1; }
-  bool end(std::int32_t node) const { return all[at(node)].end; }
-  bool last(std::int32_t node) const { return all[at(node)].last; }
+  std::int32_t nodes() const { return static_cast<std::int32_t>(places.size()); }
   template <class = void>
-  std::span<ByteEdge const> bytes(std::int32_t node) const {
-    return std::span(byte_edges).subspan(at(all[at(node)].bytes), at(all[at(node) + 1].bytes - all[at(node)].bytes));
+  std::span<std::int32_t const> targets_of(Place const& place) const {
+    return std::span(targets).subspan(at(place.first), at(place.count));
   }
   template <class = void>
-  std::span<CallEdge const> calls(std::int32_t node) const {
-    return std::span(call_edges).subspan(at(all[at(node)].calls), at(all[at(node) + 1].calls - all[at(node)].calls));
+  std::span<ByteEdge const> edges_of(Place const& place) const {
+    return std::span(edges).subspan(at(place.first), at(place.count));
   }
+  std::int32_t rules() const { return static_cast<std::int32_t>(start.size()); }
+  std::int32_t classes() const { return static_cast<std::int32_t>(first_of.size()); }
 
-  std::vector<Node> all;  // [nodes + 1]
-  std::vector<ByteEdge> byte_edges;
-  std::vector<CallEdge> call_edges;
-  std::vector<std::int32_t> start;  // [rule]
-  std::vector<std::int32_t> rank;   // [rule]: lower than those of the rules that it can begin with by calls alone
-  std::int32_t root = 0;            // the root rule
+  std::vector<Place> places;
+  std::vector<std::int32_t> targets;  // of splits
+  std::vector<ByteEdge> edges;        // of states
+  std::vector<Loop> loops;
+  std::vector<std::int32_t> start;     // [rule]; -1: not used
+  std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone
+  std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty
+  std::int32_t root = 0;               // the root rule
+  bool behind_space = false;           // a leading space of the text is not part of it
   std::array<std::uint8_t, 256> class_of{};
   std::vector<std::uint8_t> first_of;  // [class]: its first byte
-
-  std::int32_t classes() const { return static_cast<std::int32_t>(first_of.size()); }
 
   /// Computes the byte classes. All other members must be set.
   template <class = void>
   void classify() {
     std::array<bool, 257> begins{};
-    begins[0] = true;
-    for (auto const& edge : byte_edges) begins[edge.first] = true, begins[edge.last + std::size_t{1}] = true;
+    auto const read = [&](std::size_t first, std::size_t last) { begins[first] = begins[last + 1] = true; };
+    read(0, 255);
+    if (behind_space) read(' ', ' ');
+    for (auto const& place : places) {
+      if (place.kind == Place::byte) read(place.low, place.high);
+      if (place.kind == Place::state)
+        for (auto const& edge : edges_of(place)) read(edge.first, edge.last);
+    }
     first_of.clear();
     for (std::size_t byte = 0; byte < 256; ++byte) {
       if (begins[byte]) first_of.push_back(static_cast<std::uint8_t>(byte));

@@ -32,22 +32,22 @@ class Users {
   }
   template <class = void>
   void sort() {
-    std::sort(pairs_.begin(), pairs_.end());
-    std::size_t i = 0;
-    for (std::size_t used = 0; used < begins_.size(); ++used) {
-      while (i < pairs_.size() && static_cast<std::size_t>(pairs_[i].first) < used) ++i;
-      begins_[used] = i;
-    }
+    for (auto const& [used, user] : pairs_) ++begins_[static_cast<std::size_t>(used)];
+    std::size_t sum = 0;
+    for (auto& begin : begins_) sum += begin, begin = sum;
+    users_.resize(sum);
+    for (auto const& [used, user] : pairs_) users_[--begins_[static_cast<std::size_t>(used)]] = user;
   }
   template <class Take>
   void for_each(std::int32_t used, Take const& take) const {
     auto const* const begin = begins_.data() + used;
-    for (auto i = begin[0]; i < begin[1]; ++i) take(pairs_[i].second);
+    for (auto i = begin[0]; i < begin[1]; ++i) take(users_[i]);
   }
 
  private:
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;
   std::vector<std::size_t> begins_;
+  std::vector<std::int32_t> users_;
 };
 
 class Compiler {
@@ -58,33 +58,41 @@ class Compiler {
   ///     its limits; naming the rule
   template <class = void>
   Automaton compile(std::int32_t root) {
-    automaton_.root = root;
+    a_.root = root;
     find_nullable();
     choose_in_place();
-    RuleGraph graph(x_, facts_);
-    auto const rules = x_.rules.size();
-    automaton_.start.assign(rules, -1);
+    RuleGraph graph(x_, facts_, a_);
+    a_.start.assign(x_.rules.size(), -1);
+    for (auto const& rule : x_.rules)
+      a_.nullable.push_back(rule.expression < 0 ? 0 : facts_.nullable[at(rule.expression)]);
+    for (std::size_t r = 0; r < x_.rules.size(); ++r) origin_.push_back(static_cast<std::int32_t>(r));
     std::vector<std::int32_t> open{root};
-    automaton_.start[at(root)] = 0;
+    a_.start[at(root)] = 0;
     while (!open.empty()) {
       auto const rule = open.back();
       open.pop_back();
-      auto const before = automaton_.call_edges.size();
-      automaton_.start[at(rule)] = graph.append_to(automaton_, x_.rules[at(rule)].expression);
-      for (auto i = before; i < automaton_.call_edges.size(); ++i)
-        if (auto const called = automaton_.call_edges[i].rule; automaton_.start[at(called)] < 0)
-          automaton_.start[at(called)] = 0, open.push_back(called);
+      auto const before = a_.places.size();
+      auto const expression = rule < count() ? x_.rules[at(rule)].expression : graph.outlined()[at(rule - count())];
+      a_.start[at(rule)] = graph.build(expression);
+      while (a_.start.size() < x_.rules.size() + graph.outlined().size()) {
+        a_.nullable.push_back(facts_.nullable[at(graph.outlined()[a_.start.size() - x_.rules.size()])]);
+        a_.start.push_back(-1), origin_.push_back(origin_[at(rule)]);
+      }
+      for (auto i = before; i < a_.places.size(); ++i)
+        if (auto const& place = a_.places[i]; place.kind == Place::call && a_.start[at(place.first)] < 0)
+          a_.start[at(place.first)] = 0, open.push_back(place.first);
     }
-    close();
     prune();
     rank();
-    automaton_.classify();
-    return std::move(automaton_);
+    a_.classify();
+    return std::move(a_);
   }
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   using Kind = Expressions::Kind;
+  using Place = Automaton::Place;
+  std::int32_t count() const { return static_cast<std::int32_t>(x_.rules.size()); }
 
   template <class = void>
   void find_nullable() {
@@ -99,20 +107,19 @@ class Compiler {
       if (e.kind == Kind::call) callers.add(e.rule, id);
       if (e.kind == Kind::sequence) missing[at(id)] = e.count;
       for (auto const part : x_.parts(id)) parents.add(part, id);
-      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0))
+      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) ||
+          (e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts))
         missing[at(id)] = 0, open.push_back(id);
     }
     for (std::size_t r = 0; r < x_.rules.size(); ++r) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
     parents.sort(), callers.sort(), rules.sort();
-    facts_.nullable.assign(x_.rules.size(), 0);
+    facts_.nullable.assign(count, 0);
     while (!open.empty()) {
       auto const id = open.back();
       open.pop_back();
+      facts_.nullable[at(id)] = 1;
       parents.for_each(id, reach);
-      rules.for_each(id, [&](std::int32_t rule) {
-        facts_.nullable[at(rule)] = 1;
-        callers.for_each(rule, reach);
-      });
+      rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
     }
   }
 
@@ -122,111 +129,208 @@ class Compiler {
     facts_.in_place.assign(x_.rules.size(), 0);
     constexpr std::int64_t little = 48, large = 1 << 20;
     std::vector<std::int64_t> size(at(x_.size()));
+    facts_.weight.assign(at(x_.size()), 0);
     for (auto pass = 0; pass < 3; ++pass) {
       for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before the expressions that contain them
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
-        for (auto const part : x_.parts(id)) sum += size[at(part)];
-        if (e.kind == Kind::repeat) sum *= (std::max)({1, e.minimum, e.maximum});
-        if (e.kind == Kind::call)
-          sum = facts_.in_place[at(e.rule)] != 0 ? size[at(x_.rules[at(e.rule)].expression)] : large;
-        size[at(id)] = (std::min)(sum, large);
+        if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
+        auto weight = sum;
+        for (auto const part : x_.parts(id)) sum += size[at(part)], weight += facts_.weight[at(part)];
+        if (e.kind == Kind::repeat) {
+          std::int64_t const times = (std::max)({1, e.minimum, e.maximum});
+          sum *= times, weight *= times;
+        }
+        if (e.kind == Kind::call) {
+          auto const called = x_.rules[at(e.rule)].expression;
+          auto const inlined = facts_.in_place[at(e.rule)] != 0;
+          sum = inlined ? size[at(called)] : large, weight = inlined ? facts_.weight[at(called)] : 1;
+        }
+        size[at(id)] = (std::min)(sum, large), facts_.weight[at(id)] = (std::min)(weight, large);
       }
+      auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (size[at(x_.rules[r].expression)] <= little) facts_.in_place[r] = 1;
+        if (size[at(x_.rules[r].expression)] <= little && facts_.in_place[r] == 0) facts_.in_place[r] = 1, more = true;
+      if (!more) break;
     }
   }
 
-  template <class = void>
-  void close() {
-    automaton_.all.push_back({static_cast<std::int32_t>(automaton_.byte_edges.size()),
-                              static_cast<std::int32_t>(automaton_.call_edges.size())});
+  /// Calls take(place) for the places to which a place leads, whether it reads something or not.
+  template <class Take>
+  void each_next(Place const& place, Take const& take) const {
+    switch (place.kind) {
+      case Place::split:
+        for (auto const to : a_.targets_of(place)) take(to);
+        break;
+      case Place::state:
+        for (auto const& edge : a_.edges_of(place)) take(edge.to);
+        if (place.to >= 0) take(place.to);
+        break;
+      case Place::byte:
+      case Place::call: take(place.to); break;
+      case Place::loop: {
+        auto const& loop = a_.loops[at(place.first)];
+        if (loop.body >= 0) take(loop.body);
+        if (loop.to >= 0) take(loop.to);
+        break;
+      }
+      case Place::again: take(a_.loops[at(place.first)].to); break;
+      case Place::end: break;
+    }
+  }
+
+  /// Marks all places that can reach an end, given some of them.
+  template <class Works>
+  void mark_useful(std::vector<std::uint8_t>& useful, Works const& works) const {
+    Users from(useful.size()), callers(a_.start.size());
+    std::vector<std::int32_t> starts(useful.size(), -1), open;
+    for (std::size_t r = 0; r < a_.start.size(); ++r)
+      if (a_.start[r] >= 0) starts[at(a_.start[r])] = static_cast<std::int32_t>(r);
+    for (std::int32_t p = 0; p < a_.nodes(); ++p) {
+      auto const& place = a_.places[at(p)];
+      each_next(place, [&](std::int32_t to) { from.add(to, p); });
+      if (place.kind == Place::call) callers.add(place.first, p);
+      if (useful[at(p)] != 0) open.push_back(p);
+    }
+    from.sort(), callers.sort();
+    auto const look = [&](std::int32_t p) {
+      if (useful[at(p)] == 0 && works(a_.places[at(p)])) useful[at(p)] = 1, open.push_back(p);
+    };
+    while (!open.empty()) {
+      auto const p = open.back();
+      open.pop_back();
+      from.for_each(p, look);
+      if (starts[at(p)] >= 0) callers.for_each(starts[at(p)], look);
+    }
   }
 
   /// Removes everything that can never reach an end.
   template <class = void>
   void prune() {
-    auto const count = at(automaton_.nodes());
-    Users from(count), calling(count), callers(x_.rules.size());
-    std::vector<std::int32_t> starts(count, -1), open;
-    for (std::size_t r = 0; r < automaton_.start.size(); ++r)
-      if (automaton_.start[r] >= 0) starts[at(automaton_.start[r])] = static_cast<std::int32_t>(r);
-    std::vector<std::uint8_t> useful(count);
-    auto const reach = [&](std::int32_t node) {
-      if (useful[at(node)] == 0) useful[at(node)] = 1, open.push_back(node);
+    auto const places = at(a_.nodes());
+    std::vector<std::uint8_t> useful(places);
+    auto const works = [&](Place const& place) {
+      if (place.kind == Place::call) return useful[at(place.to)] != 0 && useful[at(a_.start[at(place.first)])] != 0;
+      if (place.kind != Place::loop) return true;
+      auto const& loop = a_.loops[at(place.first)];
+      return useful[at(loop.to)] != 0 && (loop.minimum == 0 || useful[at(loop.body)] != 0);
     };
-    for (std::int32_t n = 0; n < automaton_.nodes(); ++n) {
-      for (auto const& edge : automaton_.bytes(n)) from.add(edge.to, n);
-      for (auto const& edge : automaton_.calls(n)) calling.add(edge.to, n), callers.add(edge.rule, n);
-      if (automaton_.end(n)) reach(n);
+    // Most places lead to those made before them, and states of automata to later ones.
+    std::size_t count = 0;
+    auto const pass = [&](std::int32_t p) {
+      if (useful[at(p)] != 0) return;
+      auto const& place = a_.places[at(p)];
+      auto leads = place.kind == Place::end;
+      each_next(place, [&](std::int32_t to) { leads = leads || useful[at(to)] != 0; });
+      if (leads && works(place)) useful[at(p)] = 1, ++count;
+    };
+    for (std::size_t before = 1, i = 0; i < 8 && count < places && before != count; ++i) {
+      before = count;
+      for (std::int32_t p = 0; p < a_.nodes(); ++p) pass(p);
+      for (auto p = a_.nodes(); p-- > 0 && count < places;) pass(p);
     }
-    from.sort(), calling.sort(), callers.sort();
-    auto const live = [&](auto const& edge) {
-      return useful[at(edge.to)] != 0 && useful[at(automaton_.start[at(edge.rule)])] != 0;
+    if (count == places) return;
+    mark_useful(useful, works);
+    if (useful[at(a_.start[at(a_.root)])] == 0)
+      refuse(a_.root, "no text obeys this rule: it never ends, or demands the impossible");
+    for (std::size_t p = 0; p < places; ++p) {
+      auto& place = a_.places[p];
+      if (useful[p] == 0) {
+        place = {.within = place.within};
+        continue;
+      }
+      auto const keep = [&](auto* all, auto const& target) {
+        auto const of = std::span(all + place.first, at(place.count));
+        place.count = static_cast<std::int32_t>(
+            std::remove_if(of.begin(), of.end(), [&](auto const& e) { return useful[at(target(e))] == 0; }) -
+            of.begin());
+      };
+      if (place.kind == Place::split) keep(a_.targets.data(), [](std::int32_t to) { return to; });
+      if (place.kind == Place::state) {
+        keep(a_.edges.data(), [](auto const& edge) { return edge.to; });
+        if (place.to >= 0 && useful[at(place.to)] == 0) place.to = -1;
+      }
+    }
+    for (auto& loop : a_.loops) {
+      if (useful[at(loop.body)] == 0) loop.body = -1;
+      if (useful[at(loop.to)] == 0) loop.to = -1;
+    }
+  }
+
+  /// The rules with which the texts of a rule can begin.
+  template <class = void>
+  std::vector<std::int32_t> first_calls(std::int32_t rule) {
+    seen_.resize(a_.places.size(), -1);
+    std::vector<std::int32_t> open, out;
+    auto const visit = [&](std::int32_t p) {
+      if (seen_[at(p)] != rule) seen_[at(p)] = rule, open.push_back(p);
     };
-    auto const look = [&](std::int32_t n) {
-      if (std::ranges::any_of(automaton_.calls(n), live)) reach(n);
-    };
+    visit(a_.start[at(rule)]);
     while (!open.empty()) {
-      auto const node = open.back();
+      auto const& place = a_.places[at(open.back())];
       open.pop_back();
-      from.for_each(node, reach);
-      calling.for_each(node, look);
-      if (starts[at(node)] >= 0) callers.for_each(starts[at(node)], look);
+      if (place.kind == Place::call) out.push_back(place.first);
+      if (place.kind == Place::split || place.kind == Place::again ||
+          (place.kind == Place::call && a_.nullable[at(place.first)] != 0))
+        each_next(place, visit);
+      if (place.kind == Place::state && place.to >= 0) visit(place.to);
+      if (place.kind != Place::loop) continue;
+      auto const& loop = a_.loops[at(place.first)];
+      if (loop.body >= 0) visit(loop.body);
+      if (loop.minimum == 0 && loop.to >= 0) visit(loop.to);
     }
-    if (useful[at(automaton_.start[at(automaton_.root)])] == 0)
-      refuse(automaton_.root, "no text obeys this rule: it never ends, or demands the impossible");
-    auto old = std::exchange(automaton_.byte_edges, {});
-    auto old_calls = std::exchange(automaton_.call_edges, {});
-    for (std::size_t n = 0; n < count; ++n) {
-      auto& node = automaton_.all[n];
-      auto const bytes = static_cast<std::int32_t>(automaton_.byte_edges.size());
-      auto const calls = static_cast<std::int32_t>(automaton_.call_edges.size());
-      for (auto i = node.bytes; i < automaton_.all[n + 1].bytes; ++i)
-        if (useful[at(old[at(i)].to)] != 0) automaton_.byte_edges.push_back(old[at(i)]);
-      for (auto i = node.calls; i < automaton_.all[n + 1].calls; ++i)
-        if (live(old_calls[at(i)])) automaton_.call_edges.push_back(old_calls[at(i)]);
-      node.bytes = bytes, node.calls = calls;
-      node.last = node.end && at(bytes) == automaton_.byte_edges.size() && at(calls) == automaton_.call_edges.size();
-    }
-    automaton_.all.pop_back();
-    close();
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
   }
 
   /// Orders rules by which ones they can begin with; checks that there is no left recursion.
   template <class = void>
   void rank() {
     enum : std::uint8_t { fresh, open, done };
-    auto const rules = x_.rules.size();
+    struct Step {
+      std::int32_t rule;
+      std::vector<std::int32_t> calls;
+      std::size_t next = 0;  // of the calls to look at
+    };
+    auto const rules = a_.start.size();
     std::vector<std::uint8_t> state(rules, fresh);
-    automaton_.rank.assign(rules, 0);
+    a_.rank.assign(rules, 0);
     auto next = static_cast<std::int32_t>(rules);
-    std::vector<std::pair<std::int32_t, std::size_t>> path;  // rule, and its call to look at next
+    std::vector<Step> path;
     for (std::size_t r = 0; r < rules; ++r) {
-      if (automaton_.start[r] < 0 || state[r] != fresh) continue;
-      path.emplace_back(static_cast<std::int32_t>(r), 0), state[r] = open;
+      if (a_.start[r] < 0 || state[r] != fresh) continue;
+      auto const enter = [&](std::int32_t rule) {
+        state[at(rule)] = open;
+        path.push_back({rule, first_calls(rule)});
+      };
+      enter(static_cast<std::int32_t>(r));
       while (!path.empty()) {
-        auto& [rule, i] = path.back();
-        auto const calls = automaton_.calls(automaton_.start[at(rule)]);
-        if (i == calls.size()) {
-          state[at(rule)] = done, automaton_.rank[at(rule)] = --next;
+        auto& step = path.back();
+        if (step.next == step.calls.size()) {
+          state[at(step.rule)] = done, a_.rank[at(step.rule)] = --next;
           path.pop_back();
           continue;
         }
-        auto const called = calls[i++].rule;
-        if (state[at(called)] == fresh) state[at(called)] = open, path.emplace_back(called, 0);
-        else if (state[at(called)] == open) refuse_left_recursion(path, called);
+        auto const called = step.calls[step.next++];
+        if (state[at(called)] == fresh) enter(called);
+        else if (state[at(called)] == open) {
+          std::vector<std::int32_t> way;
+          for (auto const& one : path) way.push_back(one.rule);
+          refuse_left_recursion(way, called);
+        }
       }
     }
   }
   template <class = void>
-  void refuse_left_recursion(std::vector<std::pair<std::int32_t, std::size_t>> const& path, std::int32_t rule) const {
-    auto const& name = x_.rules[at(rule)].name;
+  void refuse_left_recursion(std::vector<std::int32_t> const& path, std::int32_t rule) const {
+    auto const name = [&](std::int32_t r) -> std::string const& { return x_.rules[at(origin_[at(r)])].name; };
     std::string way;
-    auto const from = std::ranges::find(path, rule, &std::pair<std::int32_t, std::size_t>::first);
-    for (auto i = from; i != path.end() && i - from < 8; ++i) way += x_.rules[at(i->first)].name + " -> ";
-    refuse(rule, "left-recursive: the rule begins with itself (" + way + name +
-                     "); write it as a repetition, or with the recursion at the end");
+    auto const from = std::ranges::find(path, rule);
+    for (auto i = from; i != path.end() && i - from < 8; ++i)
+      if (*i < count()) way += name(*i) + " -> ";
+    refuse(origin_[at(rule)], "left-recursive: the rule begins with itself (" + way + name(rule) +
+                                  "); write it as a repetition, or with the recursion at the end");
   }
   template <class = void>
   [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
@@ -237,7 +341,9 @@ class Compiler {
 
   Expressions const& x_;
   RuleFacts facts_;
-  Automaton automaton_;
+  Automaton a_;
+  std::vector<std::int32_t> origin_;  // [rule]: the rule of the expressions that contains it
+  std::vector<std::int32_t> seen_;    // [place]: by first_calls()
 };
 
 /// \throws std::invalid_argument  see Compiler::compile

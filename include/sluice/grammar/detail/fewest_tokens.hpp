@@ -18,120 +18,244 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// For each node and each two places of a spelling: the minimum number of tokens that end within a rest of the rule's
-/// text that leads from the first place to the second. This is Knuth's (1977) algorithm for the shortest text of a
-/// grammar, on the product of grammar and spelling (Bar-Hillel, Perles and Shamir 1961). Exact if the spelling has all
-/// tokens; otherwise for its tokens only.
+/// For each place of a grammar and each two places of a spelling: the minimum number of tokens that end within a rest of
+/// the rule's text (or, in a loop, of the repetition's) that leads from the first place to the second. This is Knuth's
+/// (1977) algorithm for the shortest text of a grammar, on the product of grammar and spelling (Bar-Hillel, Perles and
+/// Shamir 1961). Exact if the spelling has all tokens; otherwise for its tokens only.
 class FewestTokens {
  public:
   using Count = std::int32_t;
+  using Counts = std::vector<Count>;  // [from][to]
   static constexpr Count never = (std::numeric_limits<Count>::max)() / 4;
 
   template <class = void>
-  FewestTokens(Automaton const& automaton, TokenTrie const& trie)
-      : a_(automaton), spelling_(trie, most_places(automaton), needed(automaton)) {
-    places_ = static_cast<std::size_t>(spelling_.places());
-    solve();
-    most_ = places_ == 1 && !counts_.empty() ? *std::max_element(counts_.begin(), counts_.end()) : never;
+  FewestTokens(Automaton const& automaton, TokenTrie const& trie) : a_(automaton) {
+    auto const places = most_places(automaton);
+    auto const all = trie.inner() <= places;
+    if (!all) solve(trie, 1);
+    covers_ = !all && covered();
+    if (!covers_) solve(trie, places);
+    if (!covers_) return;
+    std::int64_t inside = 0;
+    for (auto const count : counts_) inside = (std::max)(inside, std::int64_t{count < never ? count : 0});
+    auto most_of_all = inside;
+    for (auto const& loop : a_.loops) {  // from the beginning of a repetition to the end of the rule
+      auto const rest = loop.to < 0 ? 0 : counts_[at(loop.to)];
+      auto const body = loop.body < 0 ? 0 : counts_[at(loop.body)];
+      most_of_all = (std::max)(most_of_all, inside + rest + std::int64_t{body} * loop.minimum);
+    }
+    most_ = static_cast<Count>((std::min)(std::int64_t{never}, most_of_all));
   }
 
-  Spelling const& spelling() const { return spelling_; }
+  Spelling const& spelling() const { return *spelling_; }
   std::size_t places() const { return places_; }
-  /// Whether every byte of the grammar is a token: counts are then in bytes, and a completion always exists.
-  template <class = void>
-  bool covers() const {
-    return spelling_.covers() && places_ == 1;
-  }
-  /// The largest count from any node to the end of its rule, if the spelling has only one place; otherwise `never`.
+  /// Whether any text can be completed byte by byte with tokens: counts are then in bytes, and a completion always
+  /// exists.
+  bool covers() const { return covers_; }
+  /// At least the largest count from any place to the end of its rule, if covers(); otherwise `never`.
   Count most() const { return most_; }
-  Count operator()(std::int32_t node, std::size_t from, std::size_t to) const {
-    return counts_[(at(node) * places_ + from) * places_ + to];
+  /// The counts from a place, which may be in a loop after this number of repetitions, to the end of the rule.
+  template <class = void>
+  Counts of(std::int32_t place, std::int32_t repetitions) const {
+    auto const* const own = counts_.data() + at(place) * places_ * places_;
+    Counts out(own, own + places_ * places_);
+    auto const within = a_.places[at(place)].within;
+    return within < 0 ? out : product(out, after(a_.loops[at(within)], repetitions + 1));
   }
 
  private:
+  using Place = Automaton::Place;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   template <class = void>
   static std::int32_t most_places(Automaton const& a) {
     auto const nodes = static_cast<double>(a.nodes() + 1);
-    return std::clamp(static_cast<std::int32_t>(std::sqrt(2e6 / nodes)), 1, 64);
+    return std::clamp(static_cast<std::int32_t>(std::sqrt(2e6 / nodes)), 1, a.loops.empty() ? 64 : 24);
   }
-
   template <class = void>
   static std::array<bool, 256> needed(Automaton const& a) {
     std::array<bool, 256> out{};
-    for (auto const& edge : a.byte_edges)
-      for (int byte = edge.first; byte <= edge.last; ++byte) out[static_cast<std::size_t>(byte)] = true;
+    auto const need = [&](std::uint8_t first, std::uint8_t last) {
+      for (int byte = first; byte <= last; ++byte) out[static_cast<std::size_t>(byte)] = true;
+    };
+    if (a.behind_space) need(' ', ' ');
+    for (auto const& place : a.places) {
+      if (place.kind == Place::byte) need(place.low, place.high);
+      if (place.kind == Place::state)
+        for (auto const& edge : a.edges_of(place)) need(edge.first, edge.last);
+    }
     return out;
   }
 
+  Count get(std::int32_t place, std::size_t from, std::size_t to) const {
+    return counts_[(at(place) * places_ + from) * places_ + to];
+  }
   template <class = void>
-  void solve() {
+  Counts matrix(std::int32_t place) const {
+    if (place < 0) return Counts(places_ * places_, never);
+    auto const* const own = counts_.data() + at(place) * places_ * places_;
+    return Counts(own, own + places_ * places_);
+  }
+  template <class = void>
+  Counts product(Counts const& a, Counts const& b) const {
+    Counts out(places_ * places_, never);
+    for (std::size_t q = 0; q < places_; ++q)
+      for (std::size_t m = 0; m < places_; ++m)
+        if (auto const one = a[q * places_ + m]; one < never)
+          for (std::size_t r = 0; r < places_; ++r)
+            out[q * places_ + r] = (std::min)(out[q * places_ + r], one + b[m * places_ + r]);
+    for (auto& count : out) count = (std::min)(count, never);
+    return out;
+  }
+  template <class = void>
+  Counts identity() const {
+    Counts out(places_ * places_, never);
+    for (std::size_t q = 0; q < places_; ++q) out[q * places_ + q] = 0;
+    return out;
+  }
+  template <class = void>
+  Counts power(Counts base, std::int64_t exponent) const {
+    auto out = identity();
+    for (; exponent > 0; exponent /= 2) {
+      if (exponent % 2 == 1) out = product(out, base);
+      if (exponent > 1) base = product(base, base);
+    }
+    return out;
+  }
+  /// From between two repetitions, this many before, to the end of the rule.
+  template <class = void>
+  Counts after(Automaton::Loop const& loop, std::int32_t repetitions) const {
+    auto const least = (std::max)(0, loop.minimum - repetitions);
+    auto const most = loop.maximum < 0 ? std::numeric_limits<std::int32_t>::max() : loop.maximum - repetitions;
+    if (places_ == 1) {
+      auto const rest = loop.to < 0 ? never : counts_[at(loop.to)];
+      auto const body = loop.body < 0 ? never : counts_[at(loop.body)];
+      auto const all = std::int64_t{rest} + (least == 0 ? 0 : std::int64_t{body} * least);
+      return {static_cast<Count>((std::min)(std::int64_t{never}, all))};
+    }
+    auto const body = matrix(loop.body);
+    auto once = body;
+    for (std::size_t q = 0; q < places_; ++q) once[q * places_ + q] = 0;
+    auto const more = (std::min)(std::int64_t{most} - least, static_cast<std::int64_t>(places_));
+    return product(product(power(body, least), power(std::move(once), more)), matrix(loop.to));
+  }
+
+  template <class = void>
+  bool covered() const {
+    for (std::int32_t p = 0; p < a_.nodes(); ++p) {
+      auto const& place = a_.places[at(p)];
+      if (counts_[at(p)] >= never && !(place.kind == Place::split && place.count == 0)) return false;
+    }
+    return true;
+  }
+
+  /// \param most  places of the spelling
+  template <class = void>
+  void solve(TokenTrie const& trie, std::int32_t most) {
+    steps_.clear();
+    spelling_.emplace(trie, most, most == 1 ? std::array<bool, 256>{} : needed(a_));
+    places_ = static_cast<std::size_t>(spelling_->places());
     auto const nodes = at(a_.nodes());
     counts_.assign(nodes * places_ * places_, never);
-    std::vector<std::vector<std::int32_t>> users(nodes);
-    std::vector<std::vector<std::int32_t>> callers(a_.start.size());
-    for (std::int32_t n = 0; n < a_.nodes(); ++n) {
-      for (auto const& edge : a_.bytes(n)) users[at(edge.to)].push_back(n);
-      for (auto const& edge : a_.calls(n)) users[at(edge.to)].push_back(n), callers[at(edge.rule)].push_back(n);
-      if (a_.end(n))
-        for (std::size_t q = 0; q < places_; ++q) counts_[(at(n) * places_ + q) * places_ + q] = 0;
-    }
-    for (std::size_t rule = 0; rule < a_.start.size(); ++rule)
-      if (a_.start[rule] >= 0) {
-        auto& of = users[at(a_.start[rule])];
-        of.insert(of.end(), callers[rule].begin(), callers[rule].end());
+    std::vector<std::int32_t> begins(nodes + 1), users;
+    for (auto const counting : {true, false}) {
+      auto const use = [&](std::int32_t user, std::int32_t used) {
+        if (used < 0) return;
+        if (counting) ++begins[at(used)];
+        else users[at(--begins[at(used)])] = user;
+      };
+      for (std::int32_t p = 0; p < a_.nodes(); ++p) {
+        auto const& place = a_.places[at(p)];
+        if (place.kind == Place::split)
+          for (auto const to : a_.targets_of(place)) use(p, to);
+        if (place.kind == Place::state)
+          for (auto const& edge : a_.edges_of(place)) use(p, edge.to);
+        if (place.kind == Place::call) use(p, a_.start[at(place.first)]);
+        if (place.kind == Place::loop) use(p, a_.loops[at(place.first)].body), use(p, a_.loops[at(place.first)].to);
+        else if (place.kind != Place::again) use(p, place.to);
       }
+      if (!counting) break;
+      std::int32_t sum = 0;
+      for (auto& begin : begins) sum += begin, begin = sum;
+      users.resize(at(sum));
+    }
     std::deque<std::int32_t> open;
     std::vector<std::uint8_t> waits(nodes, 1);
-    for (auto n = a_.nodes(); n-- > 0;) open.push_back(n);
+    for (std::int32_t p = 0; p < a_.nodes(); ++p) open.push_back(p);  // mostly, a place leads to those made before it
     while (!open.empty()) {
-      auto const node = open.front();
-      open.pop_front(), waits[at(node)] = 0;
-      if (!relax(node)) continue;
-      for (auto const user : users[at(node)])
-        if (waits[at(user)] == 0) waits[at(user)] = 1, open.push_back(user);
+      auto const p = open.front();
+      open.pop_front(), waits[at(p)] = 0;
+      if (!relax(p)) continue;
+      for (auto i = begins[at(p)]; i < begins[at(p) + 1]; ++i)
+        if (auto const user = users[at(i)]; waits[at(user)] == 0) waits[at(user)] = 1, open.push_back(user);
     }
   }
 
   template <class = void>
-  bool relax(std::int32_t node) {
+  bool relax(std::int32_t p) {
+    auto const& place = a_.places[at(p)];
     auto changed = false;
-    auto* const own = counts_.data() + at(node) * places_ * places_;
+    auto* const own = counts_.data() + at(p) * places_ * places_;
     auto const lower = [&](Count& count, Count to) {
-      if (to < count) count = to, changed = true;
+      if (to < count) count = (std::min)(to, never), changed = changed || to < never;
     };
-    for (auto const& edge : a_.bytes(node)) {
-      auto const& steps = this->steps(edge.first, edge.last);
+    auto const like = [&](std::int32_t other) {
+      if (other >= 0)
+        for (std::size_t i = 0; i < places_ * places_; ++i) lower(own[i], counts_[at(other) * places_ * places_ + i]);
+    };
+    auto const read = [&](std::uint8_t first, std::uint8_t last, std::int32_t next) {
+      auto const& steps = this->steps(first, last);
       for (std::size_t q = 0; q < places_; ++q)
         for (auto const [to, cost] : steps[q])
-          for (std::size_t r = 0; r < places_; ++r) lower(own[q * places_ + r], cost + (*this)(edge.to, at(to), r));
+          for (std::size_t r = 0; r < places_; ++r) lower(own[q * places_ + r], cost + get(next, at(to), r));
+    };
+    switch (place.kind) {
+      case Place::split:
+        for (auto const to : a_.targets_of(place)) like(to);
+        break;
+      case Place::byte: read(place.low, place.high, place.to); break;
+      case Place::state:
+        for (auto const& edge : a_.edges_of(place)) read(edge.first, edge.last, edge.to);
+        like(place.to);
+        break;
+      case Place::call:
+        for (std::size_t q = 0; q < places_; ++q)
+          for (std::size_t m = 0; m < places_; ++m)
+            if (auto const text = get(a_.start[at(place.first)], q, m); text < never)
+              for (std::size_t r = 0; r < places_; ++r) lower(own[q * places_ + r], text + get(place.to, m, r));
+        if (a_.nullable[at(place.first)] != 0) like(place.to);
+        break;
+      case Place::end:
+      case Place::again:
+        for (std::size_t q = 0; q < places_; ++q) lower(own[q * places_ + q], 0);
+        break;
+      case Place::loop: {
+        auto const all = after(a_.loops[at(place.first)], 0);
+        for (std::size_t i = 0; i < places_ * places_; ++i) lower(own[i], all[i]);
+        break;
+      }
     }
-    for (auto const& edge : a_.calls(node))
-      for (std::size_t q = 0; q < places_; ++q)
-        for (std::size_t m = 0; m < places_; ++m)
-          if (auto const text = (*this)(a_.start[at(edge.rule)], q, m); text < never)
-            for (std::size_t r = 0; r < places_; ++r) lower(own[q * places_ + r], text + (*this)(edge.to, m, r));
-    for (std::size_t i = 0; i < places_ * places_; ++i) own[i] = (std::min)(own[i], never);
     return changed;
   }
   template <class = void>
   std::vector<std::vector<Spelling::Step>> const& steps(std::uint8_t first, std::uint8_t last) {
     auto const [it, fresh] = steps_.try_emplace({first, last});
     if (fresh)
-      for (std::int32_t q = 0; q < spelling_.places(); ++q) it->second.push_back(spelling_.steps(q, first, last));
+      for (std::int32_t q = 0; q < spelling_->places(); ++q) it->second.push_back(spelling_->steps(q, first, last));
     return it->second;
   }
 
   Automaton const& a_;
-  Spelling spelling_;
+  std::optional<Spelling> spelling_;
   std::size_t places_ = 1;
   Count most_ = never;
-  std::vector<Count> counts_;  // [node][from][to]
+  bool covers_ = false;
+  Counts counts_;  // [place][from][to]
   std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<std::vector<Spelling::Step>>> steps_;
 };
 
@@ -185,18 +309,50 @@ class Completion {
   Count counted(State state) {
     if (state == Pushdown::dead) return never;
     if (machine_.complete(state) || machine_.left(state)) return 0;
-    Count best = never;
+    auto best = from(state, 0);
+    if (!machine_.spaced(state)) return best;
+    best = never;
+    auto const& a = machine_.automaton();
+    for (auto const first : a.first_of) {  // byte by byte, since a space leads elsewhere than at the nodes
+      auto const next = machine_.next(state, first);
+      if (next == Pushdown::dead) continue;
+      auto last = first;
+      while (last < 255 && a.class_of[last + std::size_t{1}] == a.class_of[first]) ++last;
+      for (auto const [to, cost] : fewest_.spelling().steps(0, first, last))
+        best = (std::min)(best, cost + from(next, at(to)));
+    }
+    return best;
+  }
+  /// The count from inside a token.
+  template <class = void>
+  Count from(State state, std::size_t place) {
+    Count best = place == 0 && (machine_.complete(state) || machine_.left(state)) ? 0 : never;
     for (auto const [node, stack] : machine_.ways(state)) {
       auto const* const rest = rests(stack);
-      for (std::size_t q = 0; q < fewest_.places(); ++q) best = (std::min)(best, fewest_(node, 0, q) + rest[q]);
+      auto const& own = node_counts(node);
+      for (std::size_t q = 0; q < fewest_.places(); ++q)
+        best = (std::min)(best, own[place * fewest_.places() + q] + rest[q]);
     }
     return (std::min)(best, never);
+  }
+  template <class = void>
+  FewestTokens::Counts const& node_counts(std::int32_t node) {
+    if (at(node) >= nodes_.size()) nodes_.resize(at(node) + 1);
+    auto& known = nodes_[at(node)];
+    if (!known.empty()) return known;
+    auto const places = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
+    known.assign(fewest_.places() * fewest_.places(), never);
+    for (auto const [place, repetitions] : places) {
+      auto const one = fewest_.of(place, repetitions);
+      for (std::size_t i = 0; i < known.size(); ++i) known[i] = (std::min)(known[i], one[i]);
+    }
+    return known;
   }
 
   template <class = void>
   Count const* rests(std::int32_t stack) {
     auto const places = fewest_.places();
-    while (rests_.size() / places < at(machine_.stacks())) {  // the entries below a stack were added before it
+    while (rests_.size() / places <= at(stack)) {  // the entries below a stack were added before it
       auto const id = static_cast<std::int32_t>(rests_.size() / places);
       rests_.resize(rests_.size() + places, never);
       auto* const own = rests_.data() + at(id) * places;
@@ -206,8 +362,9 @@ class Completion {
           continue;
         }
         auto const* const under = rests_.data() + at(below) * places;
+        auto const& counts = node_counts(node);
         for (std::size_t q = 0; q < places; ++q)
-          for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], fewest_(node, q, r) + under[r]);
+          for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], counts[q * places + r] + under[r]);
       }
     }
     return rests_.data() + at(stack) * places;
@@ -222,7 +379,7 @@ class Completion {
   /// before it.
   template <class = void>
   Next follow(State state) {
-    if (at(state) >= follow_.size()) follow_.resize(at(machine_.states()));
+    if (at(state) >= follow_.size()) follow_.resize((std::max)(at(state) + 1, at(machine_.states())));
     if (follow_[at(state)].state >= 0) return follow_[at(state)];
     auto const wanted = count(state) - 1;
     std::vector<State> path{state};
@@ -238,7 +395,7 @@ class Completion {
       path.resize(depth), path.push_back(next);
       node = fewest_.spelling().open(node) ? node + 1 : trie_.end(node);
     }
-    if (at(state) >= follow_.size()) follow_.resize(at(machine_.states()));
+    if (at(state) >= follow_.size()) follow_.resize((std::max)(at(state) + 1, at(machine_.states())));
     return follow_[at(state)] = found;
   }
 
@@ -285,8 +442,9 @@ class Completion {
   Pushdown& machine_;
   std::vector<Count> counts_;  // [state]
   std::vector<Count> rests_;   // [stack][place]
-  std::vector<Next> follow_;   // [state]
-  std::vector<Count> along_;   // [state]
+  std::vector<FewestTokens::Counts> nodes_;
+  std::vector<Next> follow_;  // [state]
+  std::vector<Count> along_;  // [state]
 };
 
 }  // namespace sluice::inline v0::detail

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/stable_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,8 @@
 
 namespace sluice::inline v0::detail {
 
-/// Gives equal sequences of pairs the same number: 0, 1, 2, ... in order of first appearance.
+/// Gives equal sequences of pairs the same number: 0, 1, 2, ... in order of first appearance. Sequences may be read
+/// while others are added, see StableVector.
 class Interner {
  public:
   /// A sequence that represents a set must be sorted by the caller.
@@ -25,28 +27,27 @@ class Interner {
   };
 
   template <class = void>
-  Interner() : table_(64, -1) {
-    begins_.push_back(0);
-  }
+  Interner() : table_(64, -1) {}
 
-  std::int32_t size() const { return static_cast<std::int32_t>(begins_.size()) - 1; }
+  std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
   template <class = void>
   std::span<Pair const> operator[](std::int32_t id) const {
-    auto const* const begin = begins_.data() + id;
-    return std::span(pairs_).subspan(begin[0], begin[1] - begin[0]);
+    return all_[static_cast<std::size_t>(id)];
   }
-  /// \param sequence  must not be stored in this interner
   template <class = void>
   std::int32_t intern(std::span<Pair const> sequence) {
-    if (begins_.size() * 2 > table_.size()) grow();
+    if (all_.size() * 2 >= table_.size()) grow();
     auto const slot = find(sequence);
     if (table_[slot] >= 0) return table_[slot];
-    pairs_.insert(pairs_.end(), sequence.begin(), sequence.end());
-    begins_.push_back(pairs_.size());
+    auto const first = pairs_.add(sequence.size());
+    for (std::size_t i = 0; i < sequence.size(); ++i) pairs_[first + i] = sequence[i];
+    all_.resize(all_.size() + 1);
+    if (!sequence.empty()) all_[all_.size() - 1] = {&pairs_[first], sequence.size()};
     return table_[slot] = size() - 1;
   }
   std::size_t bytes() const {
-    return pairs_.size() * sizeof(Pair) + begins_.size() * sizeof(std::size_t) + table_.size() * sizeof(std::int32_t);
+    return pairs_.size() * sizeof(Pair) + all_.size() * sizeof(std::span<Pair const>) +
+           table_.size() * sizeof(std::int32_t);
   }
 
  private:
@@ -73,8 +74,8 @@ class Interner {
     for (std::int32_t id = 0; id < size(); ++id) table_[find((*this)[id])] = id;
   }
 
-  std::vector<Pair> pairs_;
-  std::vector<std::size_t> begins_;  // [size + 1]
+  StableVector<Pair> pairs_;
+  StableVector<std::span<Pair const>> all_;
   std::vector<std::int32_t> table_;  // open addressing; -1: free
 };
 

@@ -1,148 +1,247 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Numbers within bounds, as rules over their digits.
+/// Sets of numbers as automata over their texts.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/regex.hpp>
+#include <sluice/grammar/detail/regex_automaton.hpp>
+#include <sluice/grammar/detail/text_automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// A bound; strict: exclusive.
-struct JsonBound {
-  JsonDecimal value{};
-  bool strict = false;
-};
+/// Which texts of numbers are looked at. Whether a number is a multiple of another is not regular over all texts
+/// (1500e-2), so where that is asked, numbers with an exponent have one digit other than 0; where bounds are asked, they
+/// have one digit before the point.
+enum class NumberTexts : std::uint8_t { all, bounded, multiples };
 
-/// The texts of all integers, or decimal numbers without exponent, within bounds.
+/// Each set is decided by the value, however it is written.
 class JsonNumbers {
  public:
-  using Id = Expressions::Id;
-  explicit JsonNumbers(Expressions& out) : out_(out) {}
-
-  /// \param low, high  none: unbounded
+  /// \param exponent  the largest that is written
   template <class = void>
-  Id between(std::optional<JsonBound> const& low, std::optional<JsonBound> const& high, bool integers) {
-    integers_ = integers;
-    std::vector<Id> choices;
-    auto const reaches_up = !high || !high->value.negative, reaches_down = !low || low->value.negative;
-    if (reaches_up) choices.push_back(sizes(low && !low->value.negative ? low : std::optional<JsonBound>{}, high));
-    if (reaches_down) {
-      auto least = high && high->value.negative ? high : std::optional<JsonBound>{};
-      auto most = low;
-      if (least) least->value.negative = false;
-      if (most) most->value.negative = false;
-      // If 0 itself is excluded, so is -0.
-      if (!least && high && high->strict && high->value.zero()) least = JsonBound{{}, true};
-      choices.push_back(out_.sequence({out_.text("-"), sizes(least, most)}));
+  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 308) : texts_(texts) {
+    auto const power = "[eE][+-]?" + at_most(exponent);
+    std::string const plain = "(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", zero = "0(?:\\.0+)?" + power;
+    if (texts == NumberTexts::all) all_ = set("-?" + plain + "(?:" + power + ")?");
+    if (texts == NumberTexts::bounded) all_ = set("-?(?:" + plain + "|[1-9](?:\\.[0-9]+)?" + power + "|" + zero + ")");
+    if (texts == NumberTexts::multiples) all_ = set("-?(?:" + plain + "|[1-9](?:\\.0+)?" + power + "|" + zero + ")");
+  }
+
+  TextAutomaton const& all() const { return all_; }
+  /// \param below, equal, above  which numbers are taken, beside `bound`
+  /// \throws std::length_error
+  template <class = void>
+  TextAutomaton beside(JsonNumber const& bound, bool below, bool equal, bool above) const {
+    auto const size = static_cast<std::int64_t>(bound.digits.size());
+    if (size > 1000) throw std::length_error("a number of more than 1000 digits");
+    // `far` from 0, beyond the bound; `near` is on its other side.
+    auto const pick = [&](TextAutomaton const& far, TextAutomaton const& same, bool want_far, bool want_near) {
+      if (!want_near) return want_far && equal ? far | same : want_far ? far : equal ? same : TextAutomaton{};
+      auto out = all_;
+      if (!want_far) out = out - far;
+      if (!equal) out = out - same;
+      return out;
+    };
+    if (size == 0) {
+      auto const zeros = all_ & set("-?0(?:\\.0+)?(?:[eE].*)?");
+      return pick((all_ & set("-.*")) - zeros, zeros, below, above);
     }
-    return out_.choice(choices);
+    std::string const sign = bound.negative ? "-" : "";
+    auto const same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
+    if (equal && !below && !above) return same;
+    auto const far = all_ & set(sign + "(?:" + greater(bound) + ")");
+    return bound.negative ? pick(far, same, below, above) : pick(far, same, above, below);
+  }
+  /// Multiples of a positive number.
+  /// \throws std::length_error
+  template <class = void>
+  TextAutomaton multiples(JsonNumber const& of) const {
+    if (of.digits.size() > 5 || of.exponent > 400 || of.exponent < -400)
+      throw std::length_error("a divisor of more than 5 digits, or far from 1");
+    auto const divisor = std::stol(of.digits);
+    std::string powers = "-?(?:0(?:\\.0+)?[eE].*";
+    for (auto digit = 1; digit < 10; ++digit) {
+      auto x = digit % divisor;
+      std::int64_t least = of.exponent;
+      for (auto i = 0; x != 0 && i < 64; ++i) x = x * 10 % divisor, ++least;
+      if (x == 0) powers += "|" + std::to_string(digit) + "(?:\\.0+)?[eE]" + exponent_from(least);
+    }
+    return all_ & (remainders(divisor, of.exponent) | set(powers + ")"));
+  }
+  /// Written without point and exponent.
+  template <class = void>
+  TextAutomaton digits_only() const {
+    return set("-?(?:0|[1-9][0-9]*)");
   }
 
  private:
-  using Bound = std::optional<JsonBound>;
-  static constexpr std::size_t endless = static_cast<std::size_t>(-1);
-
-  /// Magnitudes: numbers without sign.
   template <class = void>
-  Id sizes(Bound const& low, Bound const& high) {
-    std::vector<Id> choices;
-    auto const shortest = low ? low->value.whole.size() : 1;
-    auto const longest = high ? high->value.whole.size() : endless;
-    for (auto size = shortest; size <= (std::min)(longest, shortest); ++size) choices.push_back(whole(low, high, size));
-    if (longest == endless) {
-      // Integer parts longer than the lower bound's: anything that does not begin with 0.
-      choices.push_back(
-          out_.sequence({out_.byte('1', '9'), out_.repeat(digit(), static_cast<std::int32_t>(shortest), -1),
-                         fraction({}, {}, false, false, 0, true)}));
-    } else {
-      for (auto size = shortest + 1; size <= longest; ++size)
-        choices.push_back(whole({}, size == longest ? high : Bound{}, size));
+  static TextAutomaton set(std::string const& pattern) {
+    return RegexAutomaton::of(Regex::tree("number", pattern, GrammarLimits{}), false);
+  }
+  static std::string range(int first, int last) {
+    return "[" + std::to_string(first) + "-" + std::to_string(last) + "]";
+  }
+
+  // ---- whole numbers that are not negative, with leading zeros ----
+
+  template <class = void>
+  static std::string at_most(std::int64_t n) {
+    auto const digits = std::to_string(n);
+    auto const size = digits.size();
+    std::string out = "0*(?:" + digits;
+    for (std::size_t i = 0; i < size; ++i)
+      if (digits[i] > '0')
+        out += "|" + digits.substr(0, i) + range(0, digits[i] - '1') + "[0-9]{" + std::to_string(size - i - 1) + "}";
+    return out + (size > 1 ? "|[0-9]{1," + std::to_string(size - 1) + "})" : ")");
+  }
+  template <class = void>
+  static std::string at_least(std::int64_t n) {
+    auto const digits = std::to_string(n);
+    auto const size = digits.size();
+    std::string out = "0*(?:" + digits + "|[1-9][0-9]{" + std::to_string(size) + ",}";
+    for (std::size_t i = 0; i < size; ++i)
+      if (digits[i] < '9')
+        out +=
+            "|" + digits.substr(0, i) + range(digits[i] - '0' + 1, 9) + "[0-9]{" + std::to_string(size - i - 1) + "}";
+    return out + ")";
+  }
+  /// Exponents of at least n.
+  template <class = void>
+  static std::string exponent_from(std::int64_t n) {
+    if (n > 0) return "\\+?" + at_least(n);
+    return "(?:\\+?[0-9]+|-" + at_most(-n) + ")";
+  }
+  template <class = void>
+  static std::string exponent_of(std::int64_t n) {
+    if (n == 0) return "[+-]?0+";
+    return n > 0 ? "\\+?0*" + std::to_string(n) : "-0*" + std::to_string(-n);
+  }
+
+  // ---- sizes ----
+
+  /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
+  template <class = void>
+  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
+    auto digits = x.digits;
+    auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
+    if (at > 1100 || at < -1100) return false;
+    if (at > size) digits.append(static_cast<std::size_t>(at - size), '0');
+    if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0');
+    auto const split = static_cast<std::size_t>(std::max<std::int64_t>(at, 0));
+    whole = split == 0 ? "0" : digits.substr(0, split);
+    rest = digits.substr(split);
+    return true;
+  }
+  static std::string behind_point(std::string const& digits) {
+    return digits.empty() ? "(?:\\.0+)?" : "\\." + digits + "0*";
+  }
+  /// Digits behind the point that make a number greater than one with these digits.
+  template <class = void>
+  static std::string greater_behind_point(std::string const& digits) {
+    std::string out = "\\.(?:" + digits + "0*[1-9][0-9]*";
+    for (std::size_t i = 0; i < digits.size(); ++i)
+      if (digits[i] < '9') out += "|" + digits.substr(0, i) + range(digits[i] - '0' + 1, 9) + "[0-9]*";
+    return out + ")";
+  }
+
+  template <class = void>
+  static std::string equal_to(JsonNumber const& x) {
+    std::string whole, rest;
+    auto const power = x.exponent + static_cast<std::int64_t>(x.digits.size()) - 1;
+    auto out = x.digits.substr(0, 1) + behind_point(x.digits.substr(1)) + "[eE]" + exponent_of(power);
+    if (point(x, whole, rest)) out += "|" + whole + behind_point(rest);
+    return out;
+  }
+  template <class = void>
+  static std::string greater(JsonNumber const& x) {
+    auto const any = std::string("(?:\\.[0-9]+)?");
+    auto const power = x.exponent + static_cast<std::int64_t>(x.digits.size()) - 1;
+    auto out = "[1-9]" + any + "[eE]" + exponent_from(power + 1) + "|(?:" + x.digits.substr(0, 1) +
+               greater_behind_point(x.digits.substr(1));
+    if (x.digits[0] < '9') out += "|" + range(x.digits[0] - '0' + 1, 9) + any;
+    out += ")[eE]" + exponent_of(power);
+    std::string whole, rest;
+    if (!point(x, whole, rest)) {
+      if (power > 0) throw std::length_error("a bound of more than 1000 digits");
+      return out + "|[0-9.]*[1-9][0-9.]*";
     }
-    return out_.choice(choices);
+    auto const size = whole.size();
+    out += "|" + whole + greater_behind_point(rest);
+    if (whole == "0") return out + "|[1-9][0-9]*" + any;
+    out += "|[1-9][0-9]{" + std::to_string(size) + ",}" + any;
+    for (std::size_t i = 0; i < size; ++i)
+      if (whole[i] < '9')
+        out += "|" + whole.substr(0, i) + range(whole[i] - '0' + 1, 9) + "[0-9]{" + std::to_string(size - i - 1) + "}" +
+               any;
+    return out;
   }
 
-  /// Integer parts of one length; a bound of another length does not apply.
+  /// Numbers without exponent that are multiples of divisor * 10^exponent.
   template <class = void>
-  Id whole(Bound const& low, Bound const& high, std::size_t size) {
-    auto const binds = [&](Bound const& bound) { return bound && bound->value.whole.size() == size; };
-    if (high && high->value.whole.size() < size) return out_.nothing();
-    return digits(low, high, binds(low), binds(high), size, 0);
-  }
-  /// \param at_low, at_high  whether all digits so far are the bound's
-  template <class = void>
-  Id digits(Bound const& low, Bound const& high, bool at_low, bool at_high, std::size_t size, std::size_t i) {
-    if (i == size) return fraction(low, high, at_low, at_high, 0, true);
-    if (!at_low && !at_high) {
-      auto const rest = static_cast<std::int32_t>(size - i);
-      if (i == 0 && size == 1) return out_.sequence({digit(), fraction({}, {}, false, false, 0, true)});
-      auto const first = i == 0 ? out_.byte('1', '9') : digit();
-      return out_.sequence({first, out_.repeat(digit(), rest - 1, rest - 1), fraction({}, {}, false, false, 0, true)});
-    }
-    return each_digit(at_low               ? low->value.whole[i]
-                      : i == 0 && size > 1 ? '1'
-                                           : '0',
-                      at_high ? high->value.whole[i] : '9', at_low, at_high,
-                      [&](bool l, bool h) { return digits(low, high, l, h, size, i + 1); });
-  }
-
-  /// The part from the decimal point on. \param whole  no decimal point or fraction digit has been written yet
-  template <class = void>
-  Id fraction(Bound const& low, Bound const& high, bool at_low, bool at_high, std::size_t i, bool whole) {
-    auto const rest = [&](Bound const& bound) {
-      return i < bound->value.fraction.size();  // if so, the rest of it is not 0
+  static TextAutomaton remainders(std::int64_t divisor, std::int64_t exponent) {
+    struct State {
+      bool behind_point = false, digit = false, sign = false;
+      std::int64_t rest = 0;   // of the digits, without `zeros` zeros at their end
+      std::int64_t zeros = 0;  // behind the point: the number of digits
+      auto operator<=>(State const&) const = default;
     };
-    auto const may_end = (!at_low || (!rest(low) && !low->strict)) && (!at_high || rest(high) || !high->strict);
-    if (integers_) return may_end ? out_.empty() : out_.nothing();
-    Id more;
-    auto const low_left = at_low && rest(low), high_left = at_high && rest(high);
-    if (low_left || high_left) {
-      auto const next = [&](Bound const& bound) { return rest(bound) ? bound->value.fraction[i] : '0'; };
-      more = each_digit(at_low ? next(low) : '0', at_high ? next(high) : '9', at_low, at_high,
-                        [&](bool l, bool h) { return fraction(low, high, l, h, i + 1, false); });
-    } else if (at_high) {  // only zeros
-      more = high->strict || (at_low && low->strict) ? out_.nothing() : out_.repeat(out_.byte('0', '0'), 1, -1);
-    } else if (at_low && low->strict) {
-      more = out_.sequence({out_.repeat(out_.byte('0', '0'), 0, -1), out_.byte('1', '9'), out_.repeat(digit(), 0, -1)});
-    } else more = out_.repeat(digit(), 1, -1);
-    if (whole) more = out_.sequence({out_.text("."), more});
-    return may_end ? out_.optional(more) : more;
-  }
-
-  template <class Rest>
-  Id each_digit(char low, char high, bool at_low, bool at_high, Rest const& rest) {
-    std::vector<Id> choices;
-    auto const add = [&](char first, char last, bool l, bool h) {
-      if (first > last) return;
-      auto const range = out_.byte(static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last));
-      choices.push_back(out_.sequence({range, rest(l, h)}));
+    auto const wanted = std::max<std::int64_t>(exponent, 0), places = std::max<std::int64_t>(-exponent, 0);
+    auto const shifted = [&](std::int64_t x, std::int64_t by) {
+      for (; by > 0; --by) x = x * 10 % divisor;
+      return x;
     };
-    if (low > high) return out_.nothing();
-    if (low == high) add(low, high, at_low, at_high);
-    else {
-      add(low, low, at_low, false);
-      add(static_cast<char>(low + 1), static_cast<char>(high - 1), false, false);
-      add(high, high, false, at_high);
+    std::map<State, std::int32_t> numbers;
+    std::vector<State> states;
+    auto const number = [&](State const& s) {
+      auto const [it, fresh] = numbers.try_emplace(s, static_cast<std::int32_t>(states.size()));
+      if (fresh) states.push_back(s), TextAutomaton::check(states.size());
+      return it->second;
+    };
+    number({.zeros = wanted});
+    TextAutomaton out;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      auto const s = states[i];
+      TextAutomaton::State made;
+      if (!s.digit && !s.sign) made.edges.push_back({'-', '-', number({.sign = true, .zeros = wanted})});
+      if (s.digit && !s.behind_point) {
+        auto const fits = s.zeros >= wanted;
+        if (fits) made.edges.push_back({'.', '.', number({true, false, true, s.rest, 0})});
+      }
+      for (std::int32_t d = 0; d < 10; ++d) {
+        auto next = s;
+        next.digit = true, next.sign = true;
+        if (!s.behind_point) {
+          if (d == 0 && s.zeros < wanted) ++next.zeros;
+          else if (d == 0) next.rest = s.rest * 10 % divisor;
+          else next.rest = (shifted(s.rest, s.zeros + 1) + d) % divisor, next.zeros = 0;
+        } else if (s.zeros < places) next.rest = (s.rest * 10 + d) % divisor, ++next.zeros;
+        else if (d > 0) continue;
+        auto const code = static_cast<char32_t>('0' + d);
+        TextAutomaton::join(made.edges, {code, code, number(next)});
+      }
+      made.accepts = s.digit && (s.behind_point ? shifted(s.rest, places - s.zeros) == 0
+                                                : s.zeros >= wanted && shifted(s.rest, places) == 0);
+      out.states.push_back(std::move(made));
     }
-    return out_.choice(choices);
-  }
-  template <class = void>
-  Id digit() {
-    return out_.byte('0', '9');
+    return std::move(out).trimmed().minimal();
   }
 
-  Expressions& out_;
-  bool integers_ = false;
+  NumberTexts texts_;
+  TextAutomaton all_;
 };
 
 }  // namespace sluice::inline v0::detail

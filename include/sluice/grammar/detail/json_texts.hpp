@@ -5,16 +5,18 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/detail/json_numbers.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/text_automaton.hpp>
+#include <sluice/grammar/detail/text_bytes.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/expressions.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <iterator>
-#include <span>
+#include <cstdlib>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,97 +24,128 @@
 
 namespace sluice::inline v0::detail {
 
+/// How texts are written.
+struct JsonStyle {
+  std::int32_t space = 0;  // the maximum number of white-space characters wherever white space is allowed; -1: any
+  std::string_view item = ",", key = ":";
+  bool any_order = false;
+  Escapes escapes = Escapes::usual;
+};
+
 /// Values, strings and white space, as expressions.
 class JsonTexts {
  public:
   using Id = Expressions::Id;
 
-  /// \param space  maximum number of white-space characters wherever white space is allowed; -1: any number
-  JsonTexts(Expressions& out, std::int32_t space) : out_(out), space_(space) {}
+  JsonTexts(Expressions& out, JsonStyle style) : out_(out), style_(style) {}
 
+  JsonStyle const& style() const { return style_; }
   template <class = void>
   Id space() {
-    if (space_ == 0) return out_.empty();
-    return out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, space_);
+    if (style_.space == 0) return out_.empty();
+    if (space_ < 0) space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
+    return space_;
   }
-  /// A text between brackets.
+  /// A text between brackets. \param empty  whether nothing may stand between them
   template <class = void>
-  Id within(std::string_view open, Id inner, std::string_view close) {
-    return out_.sequence({out_.text(open), space(), inner, space(), out_.text(close)});
+  Id within(std::string_view open, Id inner, std::string_view close, bool empty) {
+    auto const full = out_.sequence({space(), inner, space()});
+    return out_.sequence({out_.text(open), empty ? out_.choice({space(), full}) : full, out_.text(close)});
   }
   template <class = void>
   Id comma() {
-    return out_.sequence({space(), out_.text(","), space()});
+    return out_.sequence({space(), out_.text(style_.item), space()});
   }
   template <class = void>
   Id member(Id name, Id value) {
-    return out_.sequence({name, space(), out_.text(":"), space(), value});
+    return out_.sequence({name, space(), out_.text(style_.key), space(), value});
   }
 
   /// One character of a string, however it is written. The part after a \\ is a rule.
   template <class = void>
   Id character() {
-    if (escape_ < 0) {
-      escape_ = out_.add_rule("escape");
-      auto const hex = [&] { return out_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); };
-      auto const d = [&] { return out_.characters({{'D', 'D'}, {'d', 'd'}}); };
-      auto const simple = out_.characters(
-          {{'"', '"'}, {'/', '/'}, {'\\', '\\'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
-      auto const not_d = out_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}});
-      auto const below = out_.sequence({d(), out_.byte('0', '7'), hex(), hex()});
-      auto const high = out_.sequence({d(), out_.characters({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), hex(), hex()});
-      auto const low = out_.sequence({d(), out_.characters({{'C', 'F'}, {'c', 'f'}}), hex(), hex()});
-      auto const number = out_.choice(
-          {out_.sequence({not_d, hex(), hex(), hex()}), below, out_.sequence({high, out_.text("\\u"), low})});
-      auto const escaped = out_.choice({simple, out_.sequence({out_.text("u"), number})});
-      out_.rules[static_cast<std::size_t>(escape_)].expression = escaped;
-    }
+    if (character_ >= 0) return character_;
+    auto const escape = out_.add_rule("escape");
+    auto const hex = [&] { return out_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); };
+    auto const d = [&] { return out_.characters({{'D', 'D'}, {'d', 'd'}}); };
+    auto const simple = out_.characters(
+        {{'"', '"'}, {'/', '/'}, {'\\', '\\'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}});
+    auto const not_d = out_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}});
+    auto const below = out_.sequence({d(), out_.byte('0', '7'), hex(), hex()});
+    auto const high = out_.sequence({d(), out_.characters({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), hex(), hex()});
+    auto const low = out_.sequence({d(), out_.characters({{'C', 'F'}, {'c', 'f'}}), hex(), hex()});
+    auto const number =
+        out_.choice({out_.sequence({not_d, hex(), hex(), hex()}), below, out_.sequence({high, out_.text("\\u"), low})});
+    out_.rules[static_cast<std::size_t>(escape)].expression =
+        out_.choice({simple, out_.sequence({out_.text("u"), number})});
     auto const plain = out_.characters({{' ', '!'}, {'#', '['}, {']', last_character}});
-    return out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape_)})});
+    return character_ = out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape)})});
   }
   /// \param maximum  -1: any number
   template <class = void>
   Id string(std::int32_t minimum, std::int32_t maximum) {
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
-  /// Characters, each in one spelling: escaped only if needed, and as short as possible.
+  /// One character of a class, within a string.
   template <class = void>
-  Id characters(std::vector<CharacterRange> ranges) {
-    normalise(ranges);
-    std::vector<Id> choices;
-    std::vector<CharacterRange> plain;
-    for (auto [first, last] : ranges) {
-      for (auto c = first; c <= std::min<char32_t>(last, '\\'); ++c)
-        if (c < 0x20 || c == '"' || c == '\\') {
-          auto const text = json_quoted(std::string(1, static_cast<char>(c)));
-          choices.push_back(out_.text(std::string_view(text).substr(1, text.size() - 2)));
-        } else plain.push_back({c, c});
-      if (last > '\\') plain.push_back({std::max<char32_t>(first, '\\' + 1), last});
+  Id characters(std::vector<CharacterRange> const& ranges) {
+    if (ranges.size() == 1 && ranges[0] == CharacterRange{0, last_character}) return character();
+    std::vector<std::uint32_t> key;
+    for (auto const [first, last] : ranges) key.push_back(first), key.push_back(last);
+    auto const [it, fresh] = classes_.try_emplace(std::move(key), -1);
+    if (fresh) {
+      TextAutomaton one;
+      if (!ranges.empty()) one.states.resize(2), one.states[1].accepts = true;
+      for (auto const [first, last] : ranges) one.states[0].edges.push_back({first, last, 1});
+      it->second = ranges.empty() ? out_.nothing() : out_.automaton(TextBytes::json(one, style_.escapes, false));
     }
-    if (!plain.empty()) choices.push_back(out_.characters(std::move(plain)));
-    return out_.choice(choices);
+    return it->second;
   }
-  /// A string, in one spelling, that is none of these.
+  /// A string of this set.
   template <class = void>
-  Id string_but(std::vector<std::u32string> others) {
-    std::sort(others.begin(), others.end());
-    others.erase(std::unique(others.begin(), others.end()), others.end());
-    return out_.sequence({out_.text("\""), but(others, 0)});
+  Id string(TextAutomaton const& texts) {
+    if (texts.empty()) return out_.nothing();
+    if (texts.full()) return string(0, -1);
+    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true))});
+  }
+  template <class = void>
+  Id string(std::string_view text) {
+    std::vector<Id> parts{out_.text("\"")};
+    auto const escapable = TextBytes::escapable(style_.escapes);
+    for (auto const c : decoded(text)) {
+      if (std::ranges::any_of(escapable, [&](CharacterRange r) { return r.first <= c && c <= r.last; }))
+        parts.push_back(characters({{c, c}}));
+      else parts.push_back(out_.byte(static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c)));
+    }
+    parts.push_back(out_.text("\""));
+    return out_.sequence(parts);
   }
 
-  /// An exponent has at most two digits, so that few numbers are too large for a double.
+  /// A number of this set.
+  template <class = void>
+  Id number(TextAutomaton const& texts) {
+    if (texts.empty()) return out_.nothing();
+    return out_.automaton(TextBytes::utf8(texts));
+  }
+  /// An exponent is at most 308, so that few numbers are too large for a double; integers have no negative one.
   template <class = void>
   Id number(bool integers) {
-    auto const digits = [&] { return out_.repeat(out_.byte('0', '9'), 1, -1); };
-    auto const whole =
-        out_.choice({out_.text("0"), out_.sequence({out_.byte('1', '9'), out_.repeat(out_.byte('0', '9'), 0, -1)})});
-    auto const integer = out_.sequence({out_.optional(out_.text("-")), whole});
-    if (integers) return integer;
-    auto const fraction = out_.optional(out_.sequence({out_.text("."), digits()}));
-    auto const sign = out_.optional(out_.characters({{'+', '+'}, {'-', '-'}}));
-    auto const exponent = out_.optional(
-        out_.sequence({out_.characters({{'E', 'E'}, {'e', 'e'}}), sign, out_.repeat(out_.byte('0', '9'), 1, 2)}));
-    return out_.sequence({integer, fraction, exponent});
+    auto& known = integers ? integer_ : number_;
+    if (known >= 0) return out_.call(known);
+    auto const digit = out_.byte('0', '9'), zero = out_.text("0");
+    auto const digits = out_.repeat(digit, 1, -1);
+    auto const whole = out_.choice({zero, out_.sequence({out_.byte('1', '9'), out_.repeat(digit, 0, -1)})});
+    auto const fraction = out_.sequence({out_.text("."), integers ? out_.repeat(zero, 1, -1) : digits});
+    auto const sign = integers ? out_.text("+") : out_.characters({{'+', '+'}, {'-', '-'}});
+    auto const power = out_.choice({out_.repeat(digit, 1, 2), out_.sequence({out_.byte('1', '2'), digit, digit}),
+                                    out_.sequence({out_.text("30"), out_.byte('0', '8')})});
+    auto const exponent = out_.sequence(
+        {out_.characters({{'E', 'E'}, {'e', 'e'}}), out_.optional(sign), out_.repeat(zero, 0, -1), power});
+    auto const all =
+        out_.sequence({out_.optional(out_.text("-")), whole, out_.optional(fraction), out_.optional(exponent)});
+    known = out_.add_rule(integers ? "integer" : "number");
+    out_.rules[static_cast<std::size_t>(known)].expression = all;
+    return out_.call(known);
   }
 
   /// Any value, as a rule.
@@ -129,76 +162,77 @@ class JsonTexts {
   template <class = void>
   Id array_of(Id value) {
     auto const more = out_.repeat(out_.sequence({comma(), value}), 0, -1);
-    return within("[", out_.optional(out_.sequence({value, more})), "]");
+    return within("[", out_.sequence({value, more}), "]", true);
   }
   template <class = void>
   Id object_of(Id value) {
-    auto const one = [&] { return member(string(0, -1), value); };
-    auto const more = out_.repeat(out_.sequence({comma(), one()}), 0, -1);
-    return within("{", out_.optional(out_.sequence({one(), more})), "}");
+    auto const one = member(string(0, -1), value);
+    auto const more = out_.repeat(out_.sequence({comma(), one}), 0, -1);
+    return within("{", out_.sequence({one, more}), "}", true);
   }
 
-  /// One value, with optional white space; object members in this order.
+  /// One value; its numbers in every spelling.
   template <class = void>
   Id exactly(JsonValue const& value) {
     using Kind = JsonValue::Kind;
     switch (value.kind) {
       case Kind::null: return out_.text("null");
       case Kind::boolean: return out_.text(value.truth ? "true" : "false");
-      case Kind::number: return out_.text(value.text);
-      case Kind::string: return out_.text(json_quoted(value.text));
+      case Kind::number: return exactly(JsonNumber::of(value.text));
+      case Kind::string: return string(std::string_view(value.text));
       default: break;
     }
     std::vector<Id> parts;
-    for (auto const& item : value.items) {
-      if (!parts.empty()) parts.push_back(comma());
-      parts.push_back(exactly(item));
-    }
-    for (auto const& [name, of] : value.members) {
-      if (!parts.empty()) parts.push_back(comma());
-      parts.push_back(member(out_.text(json_quoted(name)), exactly(of)));
-    }
-    auto const inner = out_.sequence(parts);
-    return value.is(Kind::array) ? within("[", inner, "]") : within("{", inner, "}");
+    for (auto const& item : value.items) parts.push_back(exactly(item));
+    for (auto const& [name, of] : value.members) parts.push_back(member(string(std::string_view(name)), exactly(of)));
+    auto const array = value.is(Kind::array);
+    auto const inner = array || !style_.any_order ? in_order(parts) : in_any_order(parts);
+    return within(array ? "[" : "{", inner, array ? "]" : "}", false);
   }
 
  private:
-  /// Any rest of a string, including the closing quote, as a rule.
   template <class = void>
-  Id tail() {
-    if (tail_ < 0) {
-      tail_ = out_.add_rule("rest of a string");
-      auto const rest = out_.sequence({out_.repeat(characters({{0, last_character}}), 0, -1), out_.text("\"")});
-      out_.rules[static_cast<std::size_t>(tail_)].expression = rest;
-    }
-    return out_.call(tail_);
+  Id exactly(JsonNumber const& number) {
+    auto const power = number.exponent + static_cast<std::int64_t>(number.digits.size());
+    if (std::abs(power) > 100'000 || number.digits.size() > 1000) return out_.nothing();
+    JsonNumbers const all(NumberTexts::bounded, (std::max<std::int64_t>)(308, std::abs(power) + 1));
+    return this->number(all.beside(number, false, true, false));
   }
-  /// The rest of strings that differ from all of `others`, which share their first `depth` characters. A trie, built
-  /// from its leaves.
   template <class = void>
-  Id but(std::span<std::u32string const> others, std::size_t depth) {
-    if (others.empty()) return tail();
-    std::vector<Id> choices;
-    std::vector<CharacterRange> next;
-    auto const ends = others.front().size() == depth;
-    if (ends) others = others.subspan(1);
-    else choices.push_back(out_.text("\""));
-    while (!others.empty()) {
-      auto const c = others.front()[depth];
-      auto const end = std::find_if(others.begin(), others.end(), [&](auto const& other) { return other[depth] != c; });
-      auto const count = static_cast<std::size_t>(end - others.begin());
-      next.push_back({c, c});
-      choices.push_back(out_.sequence({characters({{c, c}}), but(others.first(count), depth + 1)}));
-      others = others.subspan(count);
+  Id in_order(std::vector<Id> const& parts) {
+    std::vector<Id> out;
+    for (auto const part : parts) {
+      if (!out.empty()) out.push_back(comma());
+      out.push_back(part);
     }
-    normalise(next);
-    choices.push_back(out_.sequence({characters(negated(next)), tail()}));
-    return out_.choice(choices);
+    return out_.sequence(out);
+  }
+  /// Of more than ten parts, in order.
+  template <class = void>
+  Id in_any_order(std::vector<Id> const& parts) {
+    if (parts.size() > 10 || parts.size() < 2) return in_order(parts);
+    auto const all = std::size_t{1} << parts.size();
+    std::vector<Id> rest(all);  // [set of parts that have been written]
+    rest[all - 1] = out_.empty();
+    for (auto done = all - 1; done-- > 0;) {
+      std::vector<Id> choices;
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if ((done >> i & 1) != 0) continue;
+        auto const next = rest[done | std::size_t{1} << i];
+        choices.push_back(done == 0 ? out_.sequence({parts[i], next}) : out_.sequence({comma(), parts[i], next}));
+      }
+      auto const rule = out_.add_rule("members in any order");
+      out_.rules[static_cast<std::size_t>(rule)].expression = out_.choice(choices);
+      rest[done] = out_.call(rule);
+    }
+    return rest[0];
   }
 
   Expressions& out_;
-  std::int32_t space_;
-  std::int32_t escape_ = -1, any_ = -1, tail_ = -1;  // rules
+  JsonStyle style_;
+  Id space_ = -1, character_ = -1;
+  std::int32_t any_ = -1, number_ = -1, integer_ = -1;  // rules
+  std::map<std::vector<std::uint32_t>, Id> classes_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -8,10 +8,14 @@
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/interner.hpp>
+#include <sluice/grammar/detail/nodes.hpp>
+#include <sluice/grammar/detail/stable_vector.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -26,7 +30,8 @@ namespace sluice::inline v0::detail {
 /// Stacks are shared and merged: a stack is a set of (node to return to, stack below), so ambiguous grammars have few
 /// (Tomita 1985). Every state but `dead` can reach an end.
 ///
-/// States and their transitions are cached on first use. Not thread-safe.
+/// States and their transitions are cached on first use. Any number of threads may use it at once; a lock is held only
+/// while a transition is found for the first time.
 class Pushdown {
  public:
   using State = std::int32_t;
@@ -34,7 +39,7 @@ class Pushdown {
   static constexpr State dead = 0;
   static constexpr std::int32_t bottom = 0;   ///< the stack of the root: popping it completes the text
   static constexpr std::int32_t unknown = 1;  ///< a stack with unknown contents
-  static constexpr std::int32_t complete_node = -1, left_node = -2;
+  static constexpr std::int32_t complete_node = -1, left_node = -2, space_node = -3;
 
   static constexpr std::size_t most_ways = 20'000;
 
@@ -42,20 +47,29 @@ class Pushdown {
   /// \param ambiguity  maximum number of stacks that one node has at once
   template <class = void>
   Pushdown(Automaton const& automaton, std::size_t memory, std::size_t ambiguity = most_ways)
-      : a_(automaton), memory_(memory), ambiguity_(ambiguity) {
+      : a_(automaton), nodes_(automaton), memory_(memory), ambiguity_(ambiguity) {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
     add({});
-    arrived_.assign(1, {a_.start[index(a_.root)], bottom});
+    arrived_.assign(1, {nodes_.start(a_.root), bottom});
     initial_ = close();
+    if (!a_.behind_space) return;
+    std::vector<Pair> all{{space_node, 0}};
+    for (auto const way : states_[initial_]) all.push_back(way);
+    auto const behind = add(all);
+    cell(behind, a_.class_of[' ']).store(initial_ + 1, std::memory_order_relaxed);
+    initial_ = behind;
   }
+  Pushdown(Pushdown const&) = delete;
+  Pushdown& operator=(Pushdown const&) = delete;
+  ~Pushdown() = default;
 
   State initial() const { return initial_; }
   template <class = void>
   State next(State state, std::uint8_t byte) {
     auto const c = a_.class_of[byte];
-    auto const known = rows_[index(state) * index(a_.classes()) + c];
-    return known >= 0 ? known : step(state, c);
+    auto const known = cell(state, c).load(std::memory_order_acquire);
+    return known > 0 ? known - 1 : step(state, c);
   }
   template <class = void>
   State next(State state, std::string_view text) {
@@ -66,13 +80,15 @@ class Pushdown {
 
   /// The only byte with which the text can continue; -1: there are several.
   template <class = void>
-  std::int32_t only_byte(State state) const {
+  std::int32_t only_byte(State state) {
     std::int32_t only = -1;
-    for (auto const [node, stack] : ways(state))
-      for (auto const& edge : a_.bytes(node)) {
-        if (edge.first != edge.last || (only >= 0 && only != edge.first)) return -1;
-        only = edge.first;
-      }
+    auto const classes = a_.first_of.size();
+    for (std::size_t c = 0; c < classes; ++c) {
+      auto const first = a_.first_of[c];
+      if (next(state, first) == dead) continue;
+      if (only >= 0 || (c + 1 < classes ? a_.first_of[c + 1] : 256) != first + 1) return -1;
+      only = first;
+    }
     return only;
   }
 
@@ -80,6 +96,8 @@ class Pushdown {
   bool complete(State state) const { return (flags_[index(state)] & 1) != 0; }
   /// For states that began on an unknown stack: whether the text may have returned to that stack.
   bool left(State state) const { return (flags_[index(state)] & 2) != 0; }
+  /// Whether a space here is not part of the text.
+  bool spaced(State state) const { return (flags_[index(state)] & 4) != 0; }
   /// The nodes, each of which can read a byte, and their stacks; sorted. The entries for complete() and left() are
   /// skipped.
   template <class = void>
@@ -98,36 +116,83 @@ class Pushdown {
   /// The state at one node, on this stack.
   template <class = void>
   State at(std::int32_t node, std::int32_t stack) {
+    auto const lock = std::scoped_lock(mutex_);
     Pair const one[] = {{node, stack}};
     return add(one);
   }
   /// The state when the text on top of this stack has just ended.
   template <class = void>
   State popped(std::int32_t stack) {
+    auto const lock = std::scoped_lock(mutex_);
     arrived_.assign(stacks_[stack].begin(), stacks_[stack].end());
     return close();
   }
 
-  std::int32_t states() const { return states_.size(); }
-  std::int32_t stacks() const { return stacks_.size(); }
+  /// Calls look(nodes) while nobody adds any.
+  template <class Look>
+  auto with_nodes(Look const& look) const {
+    auto const lock = std::scoped_lock(mutex_);
+    return look(nodes_);
+  }
+  /// See Nodes.
+  template <class = void>
+  std::int32_t plain_run(std::int32_t node) {
+    auto const lock = std::scoped_lock(mutex_);
+    return nodes_.plain_run(node);
+  }
+  /// Whether any plain characters, as many as may be, lead from here to nothing else than here.
+  template <class = void>
+  bool plain(State state) {
+    auto const all = states_[state];
+    return all.size() == 1 && all[0].first >= 0 && plain_run(all[0].first) == PlainText::unlimited;
+  }
+  /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
+  template <class = void>
+  std::int32_t explore(std::int32_t node) {
+    auto const lock = std::scoped_lock(mutex_);
+    if (node == 0) (void)nodes_.start(a_.root);
+    if (node >= nodes_.size()) return nodes_.size();
+    for (std::size_t c = 0; c < a_.first_of.size(); ++c) (void)nodes_.next(node, static_cast<std::uint8_t>(c));
+    for (std::size_t i = 0; i < nodes_.calls(node).size(); ++i) (void)nodes_.start(nodes_.calls(node)[i].rule);
+    return nodes_.size();
+  }
+  Automaton const& automaton() const { return a_; }
+  template <class = void>
+  std::int32_t states() const {
+    auto const lock = std::scoped_lock(mutex_);
+    return states_.size();
+  }
+  template <class = void>
+  std::int32_t stacks() const {
+    auto const lock = std::scoped_lock(mutex_);
+    return stacks_.size();
+  }
   template <class = void>
   std::size_t bytes() const {
-    return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(State);
+    auto const lock = std::scoped_lock(mutex_);
+    return all_bytes();
   }
 
  private:
+  using Cell = std::atomic<State>;  // a state + 1; 0: unknown
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  Cell& cell(State state, std::uint8_t c) const { return rows_[index(state) * index(a_.classes()) + c]; }
+  template <class = void>
+  std::size_t all_bytes() const {
+    return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(Cell) + flags_.size() + nodes_.bytes();
+  }
 
   template <class = void>
   State add(std::span<Pair const> ways) {
     auto const id = states_.intern(ways);
-    if (auto const size = index(states_.size()) * index(a_.classes()); rows_.size() < size) {
-      rows_.resize(size, -1);
+    if (flags_.size() == index(id)) {
+      rows_.resize((index(id) + 1) * index(a_.classes()));
       std::uint8_t flags = 0;
       for (auto const& way : ways)
-        flags = static_cast<std::uint8_t>(flags | (way.first == complete_node ? 1 : way.first == left_node ? 2 : 0));
-      flags_.push_back(flags);
-      if (bytes() > memory_)
+        if (way.first < 0) flags = static_cast<std::uint8_t>(flags | 1 << (-1 - way.first));
+      flags_.resize(index(id) + 1);
+      flags_[index(id)] = flags;
+      if (all_bytes() > memory_)
         throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
                                 std::to_string(memory_) + " bytes");
     }
@@ -136,13 +201,14 @@ class Pushdown {
 
   template <class = void>
   State step(State state, std::uint8_t c) {
+    auto const lock = std::scoped_lock(mutex_);
+    if (auto const known = cell(state, c).load(std::memory_order_relaxed); known > 0) return known - 1;
     arrived_.clear();
-    auto const byte = a_.first_of[c];
     for (auto const [node, stack] : ways(state))
-      for (auto const& edge : a_.bytes(node))
-        if (edge.first <= byte && byte <= edge.last) arrived_.push_back({edge.to, stack});
-    auto const next = close();
-    return rows_[index(state) * index(a_.classes()) + c] = next;
+      if (auto const to = nodes_.next(node, c); to != Nodes::none) arrived_.push_back({to, stack});
+    auto const next = arrived_.empty() ? dead : close();
+    cell(state, c).store(next + 1, std::memory_order_release);
+    return next;
   }
 
   /// The state for the nodes in arrived_: rules that end are popped, and called rules are entered.
@@ -164,7 +230,7 @@ class Pushdown {
         return c.rule == rule;
       });
       auto const stack = set(returns_);
-      enter(a_.start[index(rule)], stack);
+      enter(nodes_.start(rule), stack);
     }
     merge(out_);
     if (out_.size() > most_ways)
@@ -179,11 +245,11 @@ class Pushdown {
     seen_.clear();
     for (std::size_t i = 0; i < arrived_.size(); ++i) {
       auto const [node, stack] = arrived_[i];
-      if (node < 0 || !a_.end(node)) continue;
+      if (node < 0 || !nodes_.end(node)) continue;
       for (auto const to : stacks_[stack])
         if (fresh(to)) arrived_.push_back(to);
     }
-    std::erase_if(arrived_, [&](Pair p) { return p.first >= 0 && a_.last(p.first); });
+    std::erase_if(arrived_, [&](Pair p) { return p.first >= 0 && nodes_.last(p.first); });
   }
   template <class = void>
   bool fresh(Pair to) {
@@ -241,9 +307,9 @@ class Pushdown {
 
   template <class = void>
   void enter(std::int32_t node, std::int32_t stack) {
-    if (!a_.bytes(node).empty()) out_.push_back({node, stack});
-    for (auto const& edge : a_.calls(node)) {
-      if (a_.last(edge.to))  // tail call: returns to the caller's return node
+    if (nodes_.reads(node)) out_.push_back({node, stack});
+    for (auto const& edge : nodes_.calls(node)) {
+      if (nodes_.last(edge.to))  // tail call: returns to the caller's return node
         for (auto const to : stacks_[stack]) called_.push_back({edge.rule, to});
       else called_.push_back({edge.rule, {edge.to, stack}});
     }
@@ -254,10 +320,12 @@ class Pushdown {
     Pair to;
   };
   Automaton const& a_;
+  mutable std::mutex mutex_;  // guards all but what has been added
+  Nodes nodes_;
   std::size_t memory_, ambiguity_;
   Interner states_, stacks_;
-  std::vector<State> rows_;          // [state][class]; -1: unknown
-  std::vector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left
+  StableVector<Cell> rows_;           // [state][class]
+  StableVector<std::uint8_t> flags_;  // [state]: 1: complete; 2: left; 4: spaced
   State initial_ = dead;
   std::vector<Pair> arrived_, out_, returns_, joined_;
   std::set<Pair> seen_;

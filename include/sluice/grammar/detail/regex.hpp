@@ -5,16 +5,19 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/detail/regex_automaton.hpp>
 #include <sluice/grammar/detail/regex_classes.hpp>
 #include <sluice/grammar/detail/regex_escapes.hpp>
+#include <sluice/grammar/detail/regex_tree.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
+#include <sluice/grammar/detail/text_bytes.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/expressions.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,90 +25,79 @@
 
 namespace sluice::inline v0::detail {
 
-/// The part of RE2's syntax that determines which texts match as a whole: characters, `.`, classes with ranges, \d \w
-/// \s \D \W \S (ASCII) and [:names:], groups of all kinds (capturing or named makes no difference here), |, * + ? {m}
-/// {m,} {m,n} greedy or not, escapes \t \n \r \f \v \a \xHH \x{H...} \uHHHH \Q...\E, and punctuation after a \.
-/// Characters are Unicode, in UTF-8. ^, \A and $, \z have no effect at the beginning or end of the text and are
-/// rejected elsewhere. Also rejected: flags other than i (ASCII letters), s and -s, \b, \B, \p, \C, back-references and
-/// look-around.
+/// The part of RE2's syntax that determines which texts match: characters, `.`, classes with ranges, \d \w \s \D \W \S
+/// (ASCII) and [:names:], groups of all kinds (capturing or named makes no difference here), |, * + ? {m} {m,} {m,n}
+/// greedy or not, escapes \t \n \r \f \v \a \xHH \x{H...} \uHHHH \Q...\E, punctuation after a \, and ^ \A $ \z; and
+/// what ECMA-262 has beyond it: (?=...) and (?!...). Characters are Unicode, in UTF-8. Rejected: flags other than i, s
+/// and -s, \b, \B, \p, \C, back-references and looking behind.
 class Regex {
  public:
   using Id = Expressions::Id;
-  /// Writes characters as an expression, if not as plain UTF-8.
-  using Lower = std::function<Id(std::vector<CharacterRange>)>;
 
   /// \param what    names the pattern in messages
-  /// \param lower   writes characters, if not as plain UTF-8
   /// \param search  as in JSON schema: the pattern may match anywhere in the text, unless anchors say otherwise. `.`
   ///     and \s are then those of ECMA-262 (Unicode spaces and line ends), and there are no [:names:]
   template <class = void>
-  static Id parse(std::string_view what, std::string_view pattern, Expressions& out, bool search = false,
-                  Lower lower = {}) {
-    return Regex(what, pattern, out, search, std::move(lower)).whole();
+  static RegexTree tree(std::string_view what, std::string_view pattern, GrammarLimits const& limits,
+                        bool search = false) {
+    return Regex(what, pattern, limits, search).whole();
+  }
+  /// The texts that match as a whole, in UTF-8.
+  template <class = void>
+  static Id parse(std::string_view what, std::string_view pattern, Expressions& out) {
+    auto const read = tree(what, pattern, out.limits());
+    auto whole = read;
+    if (auto begins = true, ends = true; whole.take_anchors(begins, ends))
+      return whole.write(out, [&](std::vector<CharacterRange> const& ranges) { return out.characters(ranges); });
+    try {
+      return out.automaton(TextBytes::utf8(RegexAutomaton::of(read, false)));
+    } catch (std::length_error const& e) {
+      throw std::invalid_argument("sluice: " + std::string(what) + ": looking ahead, or an anchor within, leads to " +
+                                  e.what());
+    }
   }
 
  private:
   struct Flags {
     bool ignore_case = false, dot_lines = false;
   };
+  using Kind = RegexTree::Kind;
   template <class = void>
-  Regex(std::string_view what, std::string_view pattern, Expressions& out, bool search, Lower lower)
-      : in_(what, pattern, out.limits()), out_(out), search_(search), lower_(std::move(lower)) {}
+  Regex(std::string_view what, std::string_view pattern, GrammarLimits const& limits, bool search)
+      : in_(what, pattern, limits), search_(search) {}
 
+  template <class = void>
+  RegexTree whole() {
+    tree_.root = alternatives(0, {});
+    if (!in_.end()) in_.fail(in_.peek() == ')' ? ") without (" : "is not understood");
+    return std::move(tree_);
+  }
   template <class = void>
   Id one_of(std::vector<CharacterRange> ranges) {
-    return lower_ ? lower_(std::move(ranges)) : out_.characters(std::move(ranges));
-  }
-
-  /// Anchors are allowed at the edges of top-level alternatives.
-  template <class = void>
-  Id whole() {
-    std::vector<Id> choices;
-    do {
-      Flags flags = flags_;
-      auto const begins = take_begin();
-      auto body = sequence(0, flags, true);
-      auto const ends = ended_;
-      ended_ = false;
-      flags_ = flags;
-      if (search_) {
-        auto const any = out_.repeat(one_of({{0, last_character}}), 0, -1);
-        if (!begins) body = out_.sequence({any, body});
-        if (!ends) body = out_.sequence({body, any});
-      }
-      choices.push_back(body);
-    } while (in_.take("|"));
-    if (!in_.end()) in_.fail(in_.peek() == ')' ? ") without (" : "is not understood");
-    return out_.choice(choices);
-  }
-  template <class = void>
-  bool take_begin() {
-    auto found = false;
-    while (in_.take("^") || in_.take("\\A")) found = true;
-    return found;
+    normalise(ranges);
+    return tree_.add({.kind = Kind::characters, .ranges = std::move(ranges)});
   }
 
   template <class = void>
   Id alternatives(std::int32_t nesting, Flags flags) {
     std::vector<Id> choices;
-    do choices.push_back(sequence(nesting, flags, false));
+    do choices.push_back(sequence(nesting, flags));
     while (in_.take("|"));
-    return out_.choice(choices);
+    return choices.size() == 1 ? choices[0] : tree_.add({.kind = Kind::choice, .parts = std::move(choices)});
   }
 
   template <class = void>
-  Id sequence(std::int32_t nesting, Flags& flags, bool top) {
+  Id sequence(std::int32_t nesting, Flags& flags) {
     std::vector<Id> parts;
     while (!in_.end() && in_.peek() != '|' && in_.peek() != ')') {
-      auto const place = in_.place();
-      if (in_.at("$") || in_.at("\\z")) {
-        in_.skip(in_.peek() == '$' ? 1 : 2);
-        if (!top || !(in_.end() || in_.peek() == '|' || in_.at("$") || in_.at("\\z")))
-          in_.fail_at(place, "an end of the text within the pattern is not supported");
-        ended_ = true;
+      if (in_.take("^") || in_.take("\\A")) {
+        parts.push_back(tree_.add({.kind = Kind::begin}));
         continue;
       }
-      if (in_.at("^") || in_.at("\\A")) in_.fail("a beginning of the text within the pattern is not supported");
+      if (in_.take("$") || in_.take("\\z")) {
+        parts.push_back(tree_.add({.kind = Kind::end}));
+        continue;
+      }
       if (in_.take("\\Q")) {
         auto const before = parts.size();
         while (!in_.end() && !in_.take("\\E")) parts.push_back(one(in_.character(), flags));
@@ -115,7 +107,7 @@ class Regex {
       auto const part = atom(nesting, flags);
       if (part) parts.push_back(repeated(*part));
     }
-    return out_.sequence(parts);
+    return parts.size() == 1 ? parts[0] : tree_.add({.kind = Kind::sequence, .parts = std::move(parts)});
   }
 
   /// Returns nothing for a group that only sets flags.
@@ -151,8 +143,14 @@ class Regex {
         auto const name = in_.place();
         while (is_word(in_.peek())) in_.skip();
         if (in_.place() == name || !in_.take(">")) in_.fail("a group's name is missing");
-      } else if (in_.at("=") || in_.at("!") || in_.at("<") || in_.at("P")) {
-        in_.fail_at(place, "looking around, and back-references, are not supported");
+      } else if (in_.at("=") || in_.at("!")) {
+        auto const negative = in_.peek() == '!';
+        in_.skip();
+        auto const body = alternatives(nesting + 1, own);
+        if (!in_.take(")")) in_.fail_at(place, "( without )");
+        return tree_.add({.kind = Kind::look, .parts = {body}, .negative = negative});
+      } else if (in_.at("<") || in_.at("P")) {
+        in_.fail_at(place, "looking behind, and back-references, are not supported");
       } else {
         auto on = true;
         while (!in_.at(":") && !in_.at(")")) {
@@ -189,7 +187,7 @@ class Regex {
       } else if (!in_.take("*")) return part;
       if (!first) in_.fail_at(place, "a repetition of a repetition");
       in_.take("?");  // laziness does not change what matches
-      part = out_.repeat(part, minimum, maximum);
+      part = tree_.add({.kind = Kind::repeat, .parts = {part}, .minimum = minimum, .maximum = maximum});
     }
   }
   /// Whether {m}, {m,} or {m,n} follows; otherwise RE2 treats the brace as a literal.
@@ -211,8 +209,7 @@ class Regex {
     in_.skip();
     auto const negative = in_.take("^");
     std::vector<CharacterRange> ranges;
-    if (search_ && in_.at("]")) in_.fail_at(place, "a class that begins with ] is not supported");  // ECMA-262: empty
-    for (auto first = true; first || !in_.at("]"); first = false) {
+    for (auto first = !search_; first || !in_.at("]"); first = false) {  // ECMA-262: [] is empty
       if (in_.end()) in_.fail_at(place, "[ without ]");
       if (in_.at("[:") && !search_) {
         read_named_class(in_, ranges);
@@ -244,11 +241,8 @@ class Regex {
   }
 
   SourceReader in_;
-  Expressions& out_;
   bool search_;
-  Lower lower_;
-  Flags flags_{};
-  bool ended_ = false;
+  RegexTree tree_;
 };
 
 }  // namespace sluice::inline v0::detail

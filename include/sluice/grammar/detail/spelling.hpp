@@ -19,7 +19,7 @@ namespace sluice::inline v0::detail {
 
 /// Tokens as an automaton that spells texts: its place is either a boundary between two tokens (place 0) or inside a
 /// token. It has the whole vocabulary if the tokens have few prefixes. Otherwise it has all single-byte tokens and
-/// then, in order of length, the tokens that the chosen ones cannot spell, as long as places remain.
+/// then, if it may have several places, in order of length, the tokens that the chosen ones cannot spell, as long as places remain.
 class Spelling {
  public:
   struct Step {
@@ -32,40 +32,30 @@ class Spelling {
   /// \param needed  bytes; tokens with other bytes may be left out
   template <class = void>
   Spelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
+    nodes_.push_back(0);
+    all_ = trie.inner() <= places;
+    if (!all_ && places == 1) return;
     place_of_.assign(at(trie.size()), -1), chosen_.assign(at(trie.size()), 0);
-    place_of_[0] = 0, nodes_.push_back(0);
-    std::int32_t inner = 1;
-    for (std::int32_t node = 1; node < trie.size(); ++node) inner += trie.end(node) > node + 1 ? 1 : 0;
-    all_ = inner <= places;
-    for (auto node = 1; node < trie.size(); node = trie.end(node))
-      if (!trie.tokens(node).empty()) chosen_[at(node)] = 1, singles_[trie.byte(node)] = true;
-    covers_ = true;
-    for (std::size_t byte = 0; byte < 256; ++byte) covers_ = covers_ && (singles_[byte] || !needed[byte]);
-    if (!all_ && covers_) return;
+    place_of_[0] = 0;
     parents_.assign(at(trie.size()), 0);
-    std::vector<std::int32_t> ends;  // nodes where tokens end
-    for (std::int32_t node = 0; node < trie.size(); ++node) {
+    for (std::int32_t node = 0; node < trie.size(); ++node)
       for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) parents_[at(child)] = node;
-      if (node > 0 && !trie.tokens(node).empty()) ends.push_back(node);
-    }
-    std::stable_sort(ends.begin(), ends.end(),
-                     [&](std::int32_t a, std::int32_t b) { return trie.depth(a) < trie.depth(b); });
-    for (auto const node : ends) {
+    for (auto node = 1; node < trie.size(); node = trie.end(node))
+      if (!trie.tokens(node).empty()) chosen_[at(node)] = 1;
+    for (auto const node : trie.by_length(all_)) {
       if (all_) {
         choose(node, places);
         continue;
       }
       auto const bytes = text(node);
       auto const wanted = [&](char c) { return needed[static_cast<unsigned char>(c)]; };
-      if (bytes.size() > 1 && std::all_of(bytes.begin(), bytes.end(), wanted) && !spells(bytes)) choose(node, places);
+      if (std::all_of(bytes.begin(), bytes.end(), wanted) && !spells(bytes)) choose(node, places);
     }
   }
 
   /// Whether it has the whole vocabulary.
   bool all() const { return all_; }
   std::int32_t places() const { return static_cast<std::int32_t>(nodes_.size()); }
-  /// Whether each of the needed bytes is a token.
-  bool covers() const { return covers_; }
 
   /// The steps from a place with one of these bytes.
   template <class = void>
@@ -74,17 +64,20 @@ class Spelling {
     auto const node = nodes_[at(place)];
     for (auto child = node + 1; child < trie_.end(node) && trie_.byte(child) <= last; child = trie_.end(child)) {
       if (trie_.byte(child) < first) continue;
-      if (place_of_[at(child)] >= 0) out.push_back({place_of_[at(child)], 0});
-      if (chosen_[at(child)] != 0) out.push_back({0, 1});
+      if (open(child)) out.push_back({place_of_[at(child)], 0});
+      if (chosen(child)) out.push_back({0, 1});
     }
     std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
   }
 
-  bool chosen(std::int32_t node) const { return chosen_[at(node)] != 0; }
+  template <class = void>
+  bool chosen(std::int32_t node) const {
+    return chosen_.empty() ? trie_.depth(node) == 1 && !trie_.tokens(node).empty() : chosen_[at(node)] != 0;
+  }
   /// Whether a chosen token extends beyond this node.
-  bool open(std::int32_t node) const { return place_of_[at(node)] >= 0; }
+  bool open(std::int32_t node) const { return place_of_.empty() ? node == 0 : place_of_[at(node)] >= 0; }
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -124,11 +117,10 @@ class Spelling {
   }
 
   TokenTrie trie_;
-  bool all_ = false, covers_ = false;
-  std::array<bool, 256> singles_{};
+  bool all_ = false;
   std::vector<std::int32_t> nodes_;     // [place]
-  std::vector<std::int32_t> place_of_;  // [node]: -1: none
-  std::vector<std::uint8_t> chosen_;    // [node]
+  std::vector<std::int32_t> place_of_;  // [node]: -1: none; empty: only the root has one
+  std::vector<std::uint8_t> chosen_;    // [node]; empty: single bytes
   std::vector<std::int32_t> parents_;   // [node]
 };
 

@@ -9,16 +9,23 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/fewest_tokens.hpp>
+#include <sluice/grammar/detail/node_key.hpp>
 #include <sluice/grammar/detail/node_tokens.hpp>
+#include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
+#include <sluice/grammar/detail/trie_nodes.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -26,24 +33,78 @@
 
 namespace sluice::inline v0::detail {
 
-/// A pushdown machine with cached token masks for its states. Not thread-safe.
+/// Calls visit(node of the trie, state) for all nodes below `from` that can be read in `state`. Continues below a node
+/// only if visit returns true for it.
+template <class Trie, class Visit>
+void walk(Trie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state, Visit const& visit) {
+  if (trie.end(from) == from + 1) return;
+  auto const base = trie.depth(from);
+  std::vector<Pushdown::State> path(static_cast<std::size_t>(trie.depth() - base) + 1);
+  path[0] = state;
+  for (auto node = from + 1; node < trie.end(from);) {
+    auto const depth = static_cast<std::size_t>(trie.depth(node) - base);
+    auto const next = machine.next(path[depth - 1], trie.byte(node));
+    if (next == Pushdown::dead) {
+      node = trie.end(node);
+      continue;
+    }
+    path[depth] = next;
+    node = visit(node, next) ? node + 1 : trie.end(node);
+  }
+}
+
+/// A group of tokens, as a bit set if there are many.
+struct TokenGroup {
+  TokenSet many{};
+  std::vector<Token> few{};
+
+  void add(std::span<Token const> tokens) {
+    if (tokens.size() == 1) few.push_back(tokens[0]);
+    else few.insert(few.end(), tokens.begin(), tokens.end());
+  }
+  void finish(std::int32_t vocabulary) {
+    if (few.size() <= static_cast<std::size_t>(vocabulary) / 128) return;
+    many = TokenSet(vocabulary);
+    many.insert(few);
+    few = {};
+  }
+  void insert_into(TokenSet& set) const { set.insert(many), set.insert(few); }
+};
+
+/// What is known about counts of tokens for all states of a grammar. Made when a limit first asks for it.
+class SharedCounts {
+ public:
+  SharedCounts(Automaton const& automaton, TokenTrie trie) : automaton_(automaton), trie_(std::move(trie)) {}
+  template <class = void>
+  FewestTokens const& get() {
+    std::call_once(once_, [&] { fewest_.emplace(automaton_, trie_); });
+    return *fewest_;
+  }
+
+ private:
+  Automaton const& automaton_;
+  TokenTrie trie_;
+  std::once_flag once_;
+  std::optional<FewestTokens> fewest_;
+};
+
+/// A pushdown machine with cached token masks for its states. Thread-safe; while a mask is made, no lock is held.
 class TokenMasks {
  public:
   using State = Pushdown::State;
   using Mask = std::shared_ptr<TokenSet const>;
+  using Count = FewestTokens::Count;
   static constexpr State ended = -1;  ///< after the end
 
   template <class = void>
-  TokenMasks(Automaton const& automaton, FewestTokens const& fewest, TokenTrie trie, NodeTokenTable& nodes,
-             std::size_t memory, std::size_t ambiguity, std::size_t masks, bool longest)
+  TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenTrie trie, std::size_t memory,
+             std::size_t ambiguity, std::size_t masks, bool longest)
       : trie_(std::move(trie)),
         machine_(automaton, memory, ambiguity),
-        completion_(fewest, trie_, machine_),
-        nodes_(nodes),
-        covers_(fewest.covers()),
-        most_(fewest.most()),
+        counts_(counts),
         most_masks_(masks),
-        longest_(longest) {}
+        longest_(longest),
+        spells_all_(trie_.spells_all() && trie_.inner() > 64) {}
 
   TokenMasks(TokenMasks const&) = delete;
   TokenMasks& operator=(TokenMasks const&) = delete;
@@ -53,22 +114,29 @@ class TokenMasks {
   State initial() const {
     return machine_.initial();
   }
-  /// Computes the tokens of all nodes of an automaton now.
+  /// Computes the tokens of all nodes now.
   template <class = void>
-  void prepare(Automaton const& automaton) {
-    for (std::int32_t node = 0; node < automaton.nodes(); ++node)
-      if (!automaton.bytes(node).empty()) (void)nodes_.of(node, trie_, machine_, completion_);
+  void prepare() {
+    for (std::int32_t node = 0; node < machine_.explore(node); ++node)
+      if (machine_.with_nodes([&](Nodes const& nodes) { return nodes.reads(node); })) (void)tokens_of(node);
   }
   Pushdown& machine() { return machine_; }
-  Completion& completion() { return completion_; }
 
   /// \param left  tokens that may follow, the end included; the mask holds the tokens after which the text can still be
   ///     completed
   template <class = void>
   Mask allowed(State state, std::int32_t left) {
     if (state == ended) return none();
-    auto const& all = plain(state);
-    if (all.worst < left - 1 || (left == unlimited && covers_)) return all.set;
+    auto const all = plain(state);
+    if (left == unlimited && (spells_all_ || counts_.get().covers())) return all->set;
+    auto worst = all->worst.load(std::memory_order_relaxed);
+    if (worst < 0) {
+      auto const lock = std::scoped_lock(limits_);
+      worst = worst_after(state);
+      all->worst.store(worst, std::memory_order_relaxed);
+    }
+    if (worst < left - 1) return all->set;
+    auto const lock = std::scoped_lock(limits_);
     auto const key = std::pair(state, left);
     if (auto const it = limited_.find(key); it != limited_.end()) return it->second;
     if (limited_.size() >= most_masks_) limited_.clear();
@@ -76,6 +144,12 @@ class TokenMasks {
   }
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
+  /// Calls use(completion) while no other thread does.
+  template <class Use>
+  auto with_completion(Use const& use) {
+    auto const lock = std::scoped_lock(limits_);
+    return use(completion());
+  }
   template <class = void>
   std::size_t bytes() const {
     return machine_.bytes();
@@ -84,12 +158,21 @@ class TokenMasks {
  private:
   struct Plain {
     Mask set;
-    FewestTokens::Count worst = 0;  // the most tokens that may be needed after any of its tokens
+    std::atomic<Count> worst = -1;  // the most tokens that may be needed after any of its tokens; -1: unknown
   };
   /// A state's tokens, by how many more tokens are needed after them.
   struct Needs {
-    std::vector<std::pair<FewestTokens::Count, TokenGroup>> own;
-    std::vector<std::pair<FewestTokens::Count, TokenGroup const*>> shared;  // owned by a node
+    std::vector<std::pair<Count, TokenGroup>> own;
+    std::vector<std::pair<Count, TokenGroup const*>> shared;  // owned by a node
+  };
+  /// A node's tokens by the states to which they lead from the node itself.
+  struct NodeGroups {
+    struct Group {
+      Token example;
+      TokenGroup tokens;  // none of them is below a node of the trie in `top`
+    };
+    std::vector<Group> groups;
+    std::vector<std::int32_t> top;  // nodes of the trie, with children, at which the rule's text may first have ended
   };
   struct Hash {
     template <class = void>
@@ -97,6 +180,26 @@ class TokenMasks {
       return cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
                                static_cast<std::uint64_t>(key.second) * 0xC2B2AE3D27D4EB4Fu);
     }
+    template <class = void>
+    std::size_t operator()(std::vector<std::pair<void const*, std::int32_t>> const& key) const {
+      std::uint64_t h = key.size();
+      for (auto const& [pointer, number] : key)
+        h = (h ^ reinterpret_cast<std::uintptr_t>(pointer) ^ static_cast<std::uint64_t>(number) << 40) *
+            0x9E3779B97F4A7C15u,
+        h ^= h >> 29;
+      return cast<std::size_t>(h);
+    }
+  };
+  using Tokens = std::shared_ptr<NodeTokens const>;
+  /// Where a state's tokens come from: equal for states that differ only in how far a count has got.
+  using Origin = std::vector<std::pair<void const*, std::int32_t>>;
+  /// One of several parts of the caches, so that threads seldom wait for each other.
+  struct Part {
+    std::mutex mutex;
+    std::unordered_map<State, std::shared_ptr<Plain>> plain;
+    std::unordered_map<Origin, Mask, Hash> joined;
+    std::unordered_map<std::int32_t, Tokens> nodes;
+    std::unordered_map<NodeKey::Key, Tokens, NodeTokenCache::Hash> alike;
   };
 
   template <class = void>
@@ -108,42 +211,229 @@ class TokenMasks {
   void insert_end(State state, TokenSet& set) const {
     if (machine_.complete(state)) set.insert(std::span<Token const>(trie_.vocabulary().eos));
   }
+  Part& part(std::size_t i) { return parts_[i % parts_.size()]; }
+  /// Looks a key up in a part's map; if it is not there, adds make(), which is called without a lock.
+  template <class Key, class Value, class H, class Make>
+  Value find(Part& part, std::unordered_map<Key, Value, H> Part::*map, Key const& key, std::size_t most,
+             Make const& make) {
+    {
+      auto const lock = std::scoped_lock(part.mutex);
+      if (auto const it = (part.*map).find(key); it != (part.*map).end()) return it->second;
+    }
+    auto made = make();
+    auto const lock = std::scoped_lock(part.mutex);
+    if ((part.*map).size() >= most) (part.*map).clear();
+    return (part.*map).try_emplace(key, std::move(made)).first->second;
+  }
 
   template <class = void>
-  Plain const& plain(State state) {
-    if (auto const it = plain_.find(state); it != plain_.end()) return it->second;
-    if (plain_.size() >= most_masks_) plain_.clear();
-    auto set = std::make_shared<TokenSet>(trie_.vocabulary().size);
-    FewestTokens::Count worst = 0;
-    ways_.assign(machine_.ways(state).begin(), machine_.ways(state).end());
-    auto before = Pushdown::dead;
-    auto const reach = [&](State next) {
-      if (next != before) worst = (std::max)(worst, completion_.count(next)), before = next;
-    };
-    auto const take = [&](std::int32_t at, State next) {
-      if (auto const tokens = trie_.tokens(at); !tokens.empty()) set->insert(tokens), reach(next);
+  std::shared_ptr<Plain> plain(State state) {
+    return find(part(static_cast<std::size_t>(state)), &Part::plain, state, most_masks_ / parts_.size() + 1, [&] {
+      auto out = std::make_shared<Plain>();
+      out->set = make_plain(state);
+      return out;
+    });
+  }
+
+  template <class = void>
+  Mask make_plain(State state) {
+    if (machine_.spaced(state)) {
+      auto set = TokenSet(trie_.vocabulary().size);
+      walk(trie_, 0, machine_, state, [&](std::int32_t at, State) {
+        set.insert(trie_.tokens(at));
+        return true;
+      });
+      return finished(state, std::move(set));
+    }
+    std::vector<Tokens> all;
+    Origin origin{{nullptr, machine_.complete(state) ? 1 : 0}};
+    auto alike = !longest_;
+    for (auto const [node, stack] : machine_.ways(state)) {
+      all.push_back(tokens_of(node));
+      origin.emplace_back(all.back().get(), stack);
+      if (all.back()->counted) origin.emplace_back(nullptr, characters(node));
+      alike = alike && all.back()->alike();
+    }
+    if (alike && all.size() == 1 && all[0]->whole() && !machine_.complete(state)) return all[0]->all;
+    if (!alike) return join(state, all);
+    auto const h = Hash{}(origin);
+    return find(part(h), &Part::joined, origin, most_masks_ / parts_.size() + 1, [&] { return join(state, all); });
+  }
+
+  template <class = void>
+  Mask join(State state, std::vector<Tokens> const& all) {
+    auto const ways = machine_.ways(state);
+    auto set = TokenSet(trie_.vocabulary().size);
+    auto const take = [&](std::span<Token const> tokens, State) { set.insert(tokens); };
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      set.insert(*all[i]->all);
+      if (all[i]->counted) trie_.plain_text().insert_into(set, characters(ways[i].first));
+      each_rest(ways[i], *all[i], take);
+    }
+    return finished(state, std::move(set));
+  }
+  /// How many plain characters may follow, as far as tokens can tell.
+  template <class = void>
+  std::int32_t characters(std::int32_t node) {
+    auto const run = machine_.plain_run(node);
+    return trie_.plain_text().longest(run) ? PlainText::unlimited : run;
+  }
+  template <class = void>
+  Mask finished(State state, TokenSet set) {
+    insert_end(state, set);
+    if (longest_) narrow(state, set);
+    return std::make_shared<TokenSet const>(std::move(set));
+  }
+  /// Calls take(tokens, state) for what a node's own tokens leave out: what is below the rule, and long tokens.
+  template <class Take>
+  void each_rest(Pushdown::Pair way, NodeTokens const& tokens, Take const& take) {
+    each_rest(way, trie_.nodes(), tokens.ends, take);
+    each_rest(way, trie_.plain_text().rest(), tokens.rest, take);
+  }
+  template <class Take>
+  void each_rest(Pushdown::Pair way, TrieNodes const& trie, NodeTokens::Ends const& ends, Take const& take) {
+    auto const [node, stack] = way;
+    auto const visit = [&](std::int32_t at, State next) {
+      if (auto const tokens = trie.tokens(at); !tokens.empty()) take(tokens, next);
       return true;
     };
-    for (auto const [node, stack] : ways_) {
-      auto const& tokens = nodes_.of(node, trie_, machine_, completion_);
-      set->insert(tokens.all);
-      worst = (std::max)(worst,
-                         add(node == tokens.node ? tokens.worst : add(tokens.worst, most_), completion_.rest(stack)));
-      if (!tokens.leaving.empty()) {
-        auto const below = machine_.popped(stack);
-        for (auto const from : tokens.leaving) walk(trie_, from, machine_, below, path_, take);
-      }
-      if (tokens.deep.empty()) continue;
-      auto const own = machine_.at(node, stack);
-      for (auto const from : tokens.deep)
-        if (auto const next = machine_.next(own, trie_.text(from)); next != Pushdown::dead)
-          walk(trie_, from, machine_, next, path_, take);
+    if (!ends.leaving.empty()) {
+      auto const below = machine_.popped(stack);
+      for (auto const from : ends.leaving) walk(trie, from, machine_, below, visit);
     }
-    insert_end(state, *set);
-    if (longest_) narrow(state, *set);
-    return plain_[state] = {std::move(set), worst};
+    if (ends.deep.empty()) return;
+    auto const own = machine_.at(node, stack);
+    for (auto const from : ends.deep) {
+      auto const text = trie_.bytes(trie.below(from)[0]).substr(0, static_cast<std::size_t>(trie.depth(from)));
+      if (auto const next = machine_.next(own, text); next != Pushdown::dead) walk(trie, from, machine_, next, visit);
+    }
   }
-  static FewestTokens::Count add(FewestTokens::Count a, FewestTokens::Count b) {
+
+  /// Walks through all tokens that can be read in a state. Where it allows any plain characters, their tokens are not
+  /// looked at one by one.
+  /// \param visit  (trie, node, state): as for walk()
+  /// \param plain  (tokens, some of which are not plain; state)
+  template <class Visit, class Plain>
+  void walk_fast(State from, Visit const& visit, Plain const& plain) {
+    auto const& all = trie_.nodes();
+    auto const& text = trie_.plain_text();
+    std::vector<std::int8_t> known;  // [state]: -1: unknown
+    auto const is_plain = [&](State state) {
+      auto const i = static_cast<std::size_t>(state);
+      if (i >= known.size()) known.resize(i + 64, -1);
+      if (known[i] < 0) known[i] = machine_.plain(state) ? 1 : 0;
+      return known[i] == 1;
+    };
+    walk(all, 0, machine_, from, [&](std::int32_t at, State state) {
+      if (!visit(all, at, state)) return false;
+      auto const rest = text.rest_of(at);
+      if (rest == PlainText::apart || !is_plain(state)) return true;
+      plain(all.below(at), state);
+      if (rest >= 0) walk_rest(rest, state, visit);
+      return false;
+    });
+  }
+  template <class Visit>
+  void walk_rest(std::int32_t from, State state, Visit const& visit) {
+    auto const& rest = trie_.plain_text().rest();
+    walk(rest, from, machine_, state, [&](std::int32_t at, State next) { return visit(rest, at, next); });
+  }
+
+  template <class = void>
+  Tokens tokens_of(std::int32_t node) {
+    return find(part(static_cast<std::size_t>(node)), &Part::nodes, node, std::size_t{1} << 12, [&] {
+      auto const& a = machine_.automaton();
+      auto const set = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
+      auto const key = NodeKey::within(a, set, NodeTokens::most_depth);
+      return find(part(NodeTokenCache::Hash{}(key)), &Part::alike, key, most_masks_ / parts_.size() + 1,
+                  [&]() -> Tokens {
+                    auto everywhere = NodeKey::everywhere(a, set, NodeTokens::most_depth);
+                    if (everywhere.empty()) return make_tokens(node);
+                    auto& cache = trie_.node_tokens();
+                    if (auto known = cache.find(everywhere); known != nullptr) return known;
+                    auto made = make_tokens(node);
+                    cache.add(std::move(everywhere), made);
+                    return made;
+                  });
+    });
+  }
+  template <class = void>
+  Tokens make_tokens(std::int32_t node) {
+    auto out = std::make_shared<NodeTokens>();
+    auto set = TokenSet(trie_.vocabulary().size);
+    auto const visit = [&](TrieNodes const& trie, std::int32_t at, State state) {
+      set.insert(trie.tokens(at));
+      if (trie.end(at) == at + 1) return false;
+      auto& ends = &trie == &trie_.nodes() ? out->ends : out->rest;
+      if (machine_.left(state)) ends.leaving.push_back(at);
+      if (trie.depth(at) < NodeTokens::most_depth) return true;
+      ends.deep.push_back(at);
+      return false;
+    };
+    auto const& text = trie_.plain_text();
+    auto const alone = machine_.alone(node);
+    if (auto const run = machine_.plain_run(node); run > 0) {
+      out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
+      text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
+      walk_rest(0, alone, visit);
+    } else {
+      walk_fast(alone, visit, [&](std::span<Token const> tokens, State) {
+        for (auto const token : tokens)
+          if (text.plain(token)) set.insert(token);
+      });
+    }
+    out->all = std::make_shared<TokenSet const>(std::move(set));
+    return out;
+  }
+
+  /// The most tokens that may be needed after any of a state's tokens.
+  template <class = void>
+  Count worst_after(State state) {
+    Count worst = 0;
+    auto before = Pushdown::dead;
+    auto const take = [&](std::span<Token const>, State next) {
+      if (next != before) worst = (std::max)(worst, completion().count(next)), before = next;
+    };
+    if (machine_.spaced(state)) {
+      walk(trie_, 0, machine_, state, [&](std::int32_t at, State next) {
+        if (auto const tokens = trie_.tokens(at); !tokens.empty()) take(tokens, next);
+        return true;
+      });
+      return worst;
+    }
+    for (auto const way : machine_.ways(state)) {
+      auto const tokens = tokens_of(way.first);
+      auto const [known, fresh] = worst_.try_emplace(tokens.get(), way.first, 0);
+      auto& [node, own] = known->second;
+      if (fresh) own = worst_within(node), kept_.push_back(tokens);
+      auto const most = counts_.get().most();
+      worst = (std::max)(worst, add(node == way.first ? own : add(own, most), completion().rest(way.second)));
+      each_rest(way, *tokens, take);
+    }
+    return worst;
+  }
+  /// The same for a node, to the end of its rule.
+  template <class = void>
+  Count worst_within(std::int32_t node) {
+    Count worst = 0;
+    auto before = Pushdown::dead;
+    auto const take = [&](std::span<Token const>, State next) {
+      if (next != before) worst = (std::max)(worst, completion().count(next)), before = next;
+    };
+    auto const visit = [&](TrieNodes const& trie, std::int32_t at, State next) {
+      if (auto const tokens = trie.tokens(at); !tokens.empty()) take(tokens, next);
+      return trie.depth(at) < NodeTokens::most_depth;
+    };
+    auto const alone = machine_.alone(node);
+    if (machine_.plain_run(node) > 0) {  // the more of the characters there are, the fewer must follow
+      take({}, machine_.next(alone, std::uint8_t{'a'}));
+      walk_rest(0, alone, visit);
+    } else {
+      walk_fast(alone, visit, take);
+    }
+    return worst;
+  }
+  static Count add(Count a, Count b) {
     return a >= Completion::never || b >= Completion::never ? Completion::never : a + b;
   }
 
@@ -192,34 +482,31 @@ class TokenMasks {
     if (auto const it = needs_.find(state); it != needs_.end()) return it->second;
     if (needs_.size() >= most_masks_) needs_.clear();
     Needs out;
-    std::map<FewestTokens::Count, TokenGroup> found;
+    std::map<Count, TokenGroup> found;
     auto before = Pushdown::dead;  // the last state examined, and its count
     TokenGroup* group = nullptr;
-    auto const add = [&](std::span<Token const> tokens, State next) {
+    auto const take = [&](std::int32_t at, State next) {
+      auto const tokens = trie_.tokens(at);
+      if (tokens.empty()) return true;
       if (next != before) {
-        auto const needed = completion_.fewest(next);
+        auto const needed = completion().fewest(next);
         before = next, group = needed < Completion::never ? &found[needed] : nullptr;
       }
       if (group != nullptr) group->add(tokens);
-    };
-    auto const take = [&](std::int32_t at, State next) {
-      if (auto const tokens = trie_.tokens(at); !tokens.empty()) add(tokens, next);
       return true;
     };
     auto const ways = machine_.ways(state);
-    auto const node = ways.size() == 1 ? ways[0].first : -1;
-    auto const* const own = node >= 0 ? &nodes_.of(node, trie_, machine_, completion_) : nullptr;
-    if (own != nullptr && own->node == node) {  // one token of a group decides for all
+    if (ways.size() == 1 && !machine_.spaced(state)) {  // one token of a group decides for all
+      auto const& own = groups_of(ways[0].first);
       for (auto const& one : own->groups) {
-        auto const need = completion_.fewest(machine_.next(state, trie_.bytes(one.example)));
+        auto const need = completion().fewest(machine_.next(state, trie_.bytes(one.example)));
         if (need < Completion::never) out.shared.emplace_back(need, &one.tokens);
       }
-      for (auto const* const nodes : {&own->top, &own->deep})
-        for (auto const from : *nodes)
-          if (auto const next = machine_.next(state, trie_.text(from)); next != Pushdown::dead)
-            walk(trie_, from, machine_, next, path_, take);
+      for (auto const from : own->top)
+        if (auto const next = machine_.next(state, trie_.text(from)); next != Pushdown::dead)
+          walk(trie_, from, machine_, next, take);
     } else {
-      walk(trie_, 0, machine_, state, path_, take);
+      walk(trie_, 0, machine_, state, take);
     }
     for (auto& [need, tokens] : found) {
       tokens.finish(trie_.vocabulary().size);
@@ -227,20 +514,51 @@ class TokenMasks {
     }
     return needs_[state] = std::move(out);
   }
+  template <class = void>
+  std::unique_ptr<NodeGroups const> const& groups_of(std::int32_t node) {
+    if (auto const it = groups_.find(node); it != groups_.end()) return it->second;
+    if (groups_.size() >= most_masks_) groups_.clear(), needs_.clear();
+    auto out = std::make_unique<NodeGroups>();
+    std::unordered_map<State, std::size_t> group_of;
+    std::size_t group = 0;
+    auto before = Pushdown::dead;  // the state of the current group
+    walk(trie_, 0, machine_, machine_.alone(node), [&](std::int32_t at, State state) {
+      if (auto const tokens = trie_.tokens(at); !tokens.empty()) {
+        if (state != before) {
+          auto const [it, fresh] = group_of.try_emplace(state, out->groups.size());
+          if (fresh) out->groups.push_back({tokens[0], {}});
+          before = state, group = it->second;
+        }
+        out->groups[group].tokens.add(tokens);
+      }
+      if (trie_.end(at) == at + 1) return false;
+      if (!machine_.left(state)) return true;
+      out->top.push_back(at);
+      return false;
+    });
+    for (auto& one : out->groups) one.tokens.finish(trie_.vocabulary().size);
+    return groups_[node] = std::move(out);
+  }
+
+  Completion& completion() {
+    if (!completion_) completion_.emplace(counts_.get(), trie_, machine_);
+    return *completion_;
+  }
 
   TokenTrie trie_;
   Pushdown machine_;
-  Completion completion_;
-  NodeTokenTable& nodes_;
-  bool covers_;
-  FewestTokens::Count most_;  // for any node
+  SharedCounts& counts_;
   std::size_t most_masks_;
   bool longest_;
-  std::unordered_map<State, Plain> plain_;
+  bool spells_all_;  // any text can be completed byte by byte
+  std::array<Part, 8> parts_;
+  std::mutex limits_;  // guards all below
+  std::optional<Completion> completion_;
   std::unordered_map<State, Needs> needs_;
+  std::unordered_map<std::int32_t, std::unique_ptr<NodeGroups const>> groups_;
+  std::unordered_map<void const*, std::pair<std::int32_t, Count>> worst_;  // a node of those alike, and its count
+  std::vector<Tokens> kept_;                                               // those in worst_
   std::unordered_map<std::pair<State, std::int32_t>, Mask, Hash> limited_;
-  std::vector<State> path_;
-  std::vector<Pushdown::Pair> ways_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The rules for objects that JSON schemas accept.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/json_clauses.hpp>
+#include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/text_automaton.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Rules for conjunctions of schemas: each distinct one gets a rule, so schemas may be recursive.
+class JsonRules : public JsonClauses {
+ protected:
+  using JsonClauses::JsonClauses;
+  struct Waiting {
+    std::int32_t rule;
+    Literals all_of;
+    std::int32_t nesting;
+  };
+
+  template <class = void>
+  Id rule_of(Literals all_of, std::int32_t nesting) {
+    std::erase_if(all_of, is_true);
+    if (std::any_of(all_of.begin(), all_of.end(), is_false)) return out_.nothing();
+    if (all_of.empty()) return texts_.any();
+    auto const [it, fresh] = rules_.try_emplace(all_of, 0);
+    if (fresh) {
+      auto const& source = *all_of.front().schema;
+      it->second = out_.add_rule("schema at byte " + std::to_string(source.place));
+      waiting_.push_back({it->second, all_of, nesting});
+      if (rules_.size() > 100'000) unsupported(source, "leads to more than 100000 combinations of schemas");
+      if (nesting > 10'000) unsupported(source, "schemas lead too deep");
+    }
+    return out_.call(it->second);
+  }
+  template <class = void>
+  Id new_rule(std::string name, Id body) {
+    auto const rule = out_.add_rule(std::move(name));
+    out_.rules[at(rule)].expression = body;
+    return out_.call(rule);
+  }
+  bool is_nothing(Id id) const { return out_[id].kind == Expressions::Kind::nothing; }
+  /// A count as far as repetitions can be written.
+  template <class = void>
+  std::int32_t repetition(std::int64_t n, JsonValue const& source) const {
+    if (n > limits().repetition)
+      unsupported(source, "a count of more than limits.repetition = " + std::to_string(limits().repetition));
+    return static_cast<std::int32_t>(n);
+  }
+
+  std::map<Literals, std::int32_t> rules_;
+  std::vector<Waiting> waiting_;
+};
+
+/// Members come in the order of the schema, then any others; or in any order.
+class JsonObjects : public JsonRules {
+ protected:
+  using JsonRules::JsonRules;
+
+  template <class = void>
+  Id object_of(Literals const& all_of, std::int32_t nesting) {
+    std::vector<Id> choices;
+    for (auto const& clause : expand(all_of, object))
+      if (auto const one = Objects{*this, clause, *all_of[0].schema, nesting + 1}.all(); !is_nothing(one))
+        choices.push_back(one);
+    return out_.choice(choices);
+  }
+
+ private:
+  /// A member that may come next: of one name, or of a class of names.
+  struct Candidate {
+    Id name = -1;
+    Literals values{};
+    bool required = false, one = false;
+    std::uint32_t some = 0;  // which of the clause's demands it may meet
+    Id member = -1;          // meeting none
+  };
+  struct Objects {
+    using State = std::tuple<std::size_t, std::int64_t, std::uint32_t, bool>;  // name, count, demands met, first
+    JsonObjects& x;
+    Clause const& clause;
+    JsonValue const& source;
+    std::int32_t nesting;
+    std::vector<Candidate> known{}, others{};
+    std::int64_t least = 0, most = -1;
+    std::map<State, Id> rules{};
+
+    Id all() {
+      if (clause.some.size() > 16) x.unsupported(source, "asks too much of members, which is not supported");
+      if (!find_known()) return x.out_.nothing();
+      find_others();
+      least = clause.least, most = clause.most;
+      auto const needed = std::count_if(known.begin(), known.end(), [](Candidate const& c) { return c.required; });
+      if (least <= needed) least = 0;
+      if (others.empty() && most >= static_cast<std::int64_t>(known.size())) most = -1;
+      if (most >= 0 && most < needed) return x.out_.nothing();
+      Id body = -1;
+      auto empty = false;
+      if (x.texts_.style().any_order && known.size() <= 10 && !known.empty()) body = any_order(0, 0, 0);
+      else if (least == 0 && most < 0 && clause.some.empty()) return simple();
+      else body = from(0, 0, 0, true);
+      empty = needed == 0 && least == 0 && clause.some.empty();
+      return x.texts_.within("{", body, "}", empty);
+    }
+
+    template <class = void>
+    Id member(Candidate const& one, std::uint32_t meets) {
+      auto values = one.values;
+      for (std::size_t i = 0; i < clause.some.size(); ++i)
+        if ((meets >> i & 1) != 0) add(values, clause.some[i].values);
+      if (x.empty(values)) return x.out_.nothing();
+      auto const value = x.rule_of(std::move(values), nesting);
+      return x.is_nothing(value) ? value : x.texts_.member(one.name, value);
+    }
+
+    template <class = void>
+    bool find_known() {
+      std::vector<std::pair<Path const*, std::string const*>> order;
+      for (auto const& [name, member] : clause.members) order.emplace_back(&member.path, &name);
+      std::sort(order.begin(), order.end(), [](auto const& a, auto const& b) {
+        return std::tie(*a.first, *a.second) < std::tie(*b.first, *b.second);
+      });
+      for (auto const& [path, name] : order) {
+        Candidate one{.values = x.member(clause, *name), .required = clause.members.at(*name).required, .one = true};
+        for (std::size_t i = 0; i < clause.some.size(); ++i)
+          if (x.contains(*clause.some[i].names, *name)) one.some |= std::uint32_t{1} << i;
+        auto const never =
+            std::any_of(one.values.begin(), one.values.end(), is_false) || (!one.required && x.empty(one.values));
+        if (never && one.required) return false;
+        if (never) continue;
+        one.name = x.texts_.string(std::string_view(*name));
+        one.member = member(one, 0);
+        known.push_back(std::move(one));
+      }
+      return true;
+    }
+    /// Divides the other names by what is asked of them.
+    template <class = void>
+    void find_others() {
+      struct Class {
+        Texts names;  // null: all
+        Literals values{};
+        std::uint32_t some = 0;
+        bool whole = true;
+      };
+      std::vector<Class> classes{{nullptr}};
+      auto const split = [&](Atom const& atom, auto const& mark) {
+        if (atom.names->simple()) {
+          if (!atom.names->others) return;
+          for (auto& one : classes) mark(one);
+          return;
+        }
+        auto const in = x.texts_of(*atom.names);
+        std::vector<Class> out;
+        for (auto const& one : classes) {
+          auto const inside = in == nullptr ? one.names : one.names == nullptr ? in : share(*one.names & *in);
+          auto const rest = in == nullptr
+                                ? share(TextAutomaton{})
+                                : share((one.names == nullptr ? TextAutomaton::anything() : *one.names) - *in);
+          if (inside == nullptr || !inside->empty()) {
+            out.push_back(one);
+            out.back().names = inside;
+            mark(out.back());
+          }
+          if (rest == nullptr || !rest->empty()) {
+            out.push_back(one);
+            out.back().names = rest;
+          }
+        }
+        classes = std::move(out);
+        if (classes.size() > 200) x.unsupported(*atom.source, "patternProperties overlap in too many ways");
+      };
+      try {
+        for (auto const& one : clause.each) split(one, [&](Class& c) { add(c.values, one.values); });
+        for (std::size_t i = 0; i < clause.some.size(); ++i)
+          split(clause.some[i], [&](Class& c) { c.some |= std::uint32_t{1} << i; });
+        std::erase_if(classes, [&](Class const& c) { return x.empty(c.values); });
+        if (classes.empty()) return;
+        std::vector<std::u32string> taken;
+        for (auto const& [name, member] : clause.members) taken.push_back(decoded(name));
+        auto const free = share(TextAutomaton::but(std::move(taken)));
+        for (auto& one : classes) {
+          auto const names = one.names == nullptr ? free : free == nullptr ? one.names : share(*one.names & *free);
+          if (names != nullptr && names->empty()) continue;
+          Candidate other{
+              .name = x.new_rule("another name", names == nullptr ? x.texts_.string(0, -1) : x.texts_.string(*names)),
+              .values = std::move(one.values),
+              .some = one.some};
+          other.member = member(other, 0);
+          if (!x.is_nothing(other.member)) others.push_back(std::move(other));
+        }
+      } catch (std::length_error const& e) {
+        x.unsupported(source, "names lead to " + std::string(e.what()));
+      }
+    }
+
+    /// Each name is written at most once, and nothing is counted.
+    template <class = void>
+    Id simple() {
+      auto& out = x.out_;
+      auto after = out.empty();
+      std::vector<Id> first;
+      auto empty = true;
+      if (!others.empty()) {
+        std::vector<Id> choices;
+        for (auto const& one : others) choices.push_back(one.member);
+        auto const any = x.new_rule("another member", out.choice(choices));
+        after = out.repeat(out.sequence({x.texts_.comma(), any}), 0, -1);
+        first.push_back(out.sequence({any, after}));
+      }
+      for (auto i = known.size(); i-- > 0;) {
+        auto const& [name, values, required, one, some, member] = known[i];
+        auto const rest = i + 1 == known.size() && others.empty() ? after : x.new_rule("behind a member", after);
+        if (required) first.clear(), empty = false;
+        first.push_back(out.sequence({member, rest}));
+        auto const next = out.sequence({x.texts_.comma(), member, rest});
+        after = required ? next : out.choice({next, rest});
+      }
+      if (first.empty()) return x.texts_.within("{", out.empty(), "}", false);
+      return x.texts_.within("{", out.choice(first), "}", empty);
+    }
+
+    /// What may follow, with a comma where it is not the first.
+    template <class = void>
+    Id from(std::size_t i, std::int64_t count, std::uint32_t met, bool first) {
+      if (most < 0) count = (std::min)(count, least);
+      auto const [it, fresh] = rules.try_emplace({i, count, met, first}, -1);
+      if (!fresh) return it->second;
+      auto const rule = x.out_.add_rule("members");
+      it->second = x.out_.call(rule);
+      check();
+      auto const here = it->second;
+      Id body = -1;
+      if (i == known.size()) body = more(count, met, first);
+      else {
+        std::vector<Id> choices;
+        auto const& one = known[i];
+        if (!one.required) choices.push_back(from(i + 1, count, met, first));
+        if (most < 0 || count < most)
+          each_meeting(one, met, [&](Id member, std::uint32_t now) {
+            choices.push_back(then(member, first, from(i + 1, count + 1, now, false)));
+          });
+        body = x.out_.choice(choices);
+      }
+      x.out_.rules[x.at(rule)].expression = body;
+      return here;
+    }
+    template <class = void>
+    Id more(std::int64_t count, std::uint32_t met, bool first) {
+      auto& out = x.out_;
+      auto const wanted = (std::uint32_t{1} << clause.some.size()) - 1;
+      std::vector<Id> choices;
+      if (met == wanted) {
+        auto const low = (std::max<std::int64_t>)(least - count, 0), high = most < 0 ? -1 : most - count;
+        if (low == 0) choices.push_back(out.empty());
+        if (others.empty() || high == 0) return low == 0 ? choices[0] : out.nothing();
+        std::vector<Id> any;
+        for (auto const& one : others) any.push_back(one.member);
+        auto const one = x.new_rule("another member", out.choice(any));
+        auto const next = out.sequence({x.texts_.comma(), one});
+        auto const least_more = (std::max<std::int64_t>)(low - 1, 0);
+        choices.push_back(
+            then(one, first,
+                 out.repeat(next, x.repetition(least_more, source), high < 0 ? -1 : x.repetition(high - 1, source))));
+        return out.choice(choices);
+      }
+      if (most < 0 || count < most)
+        for (auto const& one : others)
+          each_meeting(one, met, [&](Id member, std::uint32_t now) {
+            choices.push_back(then(member, first, from(known.size(), count + 1, now, false)));
+          });
+      return out.choice(choices);
+    }
+    template <class = void>
+    Id then(Id member, bool first, Id rest) {
+      return first ? x.out_.sequence({member, rest}) : x.out_.sequence({x.texts_.comma(), member, rest});
+    }
+    /// The ways in which a member meets demands that are open.
+    template <class Take>
+    void each_meeting(Candidate const& one, std::uint32_t met, Take const& take) {
+      auto const open = one.some & ~met;
+      for (auto meets = open;; meets = (meets - 1) & open) {
+        auto const own = meets == 0 ? one.member : member(one, meets);
+        if (!x.is_nothing(own)) take(own, met | meets);
+        if (meets == 0) break;
+      }
+    }
+    template <class = void>
+    void check() const {
+      if (rules.size() > 50'000)
+        x.unsupported(source, "minProperties, maxProperties or what members must exist lead to too many cases");
+    }
+
+    /// \param used  names that have been written
+    template <class = void>
+    Id any_order(std::uint32_t used, std::int64_t count, std::uint32_t met) {
+      if (most < 0) count = (std::min)(count, least);
+      auto const [it, fresh] = rules.try_emplace({used, count, met, used == 0 && count == 0}, -1);
+      if (!fresh) return it->second;
+      auto const rule = x.out_.add_rule("members");
+      auto const here = it->second = x.out_.call(rule);
+      check();
+      auto const first = used == 0 && count == 0 && met == 0;
+      std::vector<Id> choices;
+      auto complete = count >= least && met == (std::uint32_t{1} << clause.some.size()) - 1;
+      for (std::size_t i = 0; i < known.size(); ++i) {
+        auto const bit = std::uint32_t{1} << i;
+        if ((used & bit) != 0) continue;
+        complete = complete && !known[i].required;
+        if (most >= 0 && count >= most) continue;
+        each_meeting(known[i], met, [&](Id member, std::uint32_t now) {
+          choices.push_back(then(member, first, any_order(used | bit, count + 1, now)));
+        });
+      }
+      if (most < 0 || count < most)
+        for (auto const& one : others)
+          each_meeting(one, met, [&](Id member, std::uint32_t now) {
+            choices.push_back(first ? x.out_.sequence({member, behind(used, count + 1, now)})
+                                    : then(member, false, behind(used, count + 1, now)));
+          });
+      if (complete) choices.push_back(x.out_.empty());
+      x.out_.rules[x.at(rule)].expression = x.out_.choice(choices);
+      return here;
+    }
+    /// Behind another member: no longer first, though no known name may have been used.
+    template <class = void>
+    Id behind(std::uint32_t used, std::int64_t count, std::uint32_t met) {
+      return any_order(used | std::uint32_t{1} << 31, count, met);
+    }
+  };
+};
+
+}  // namespace sluice::inline v0::detail

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A sequence that grows while others read it.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <memory>
+
+namespace sluice::inline v0::detail {
+
+/// Elements stay where they are. One thread at a time may add some while others read elements whose positions they
+/// received, after these were added, through something that synchronises. New elements are value-initialised.
+template <class T>
+class StableVector {
+ public:
+  T& operator[](std::size_t i) const {
+    auto const block = static_cast<std::size_t>(std::bit_width((i >> least) + 1) - 1);
+    return blocks_[block][i - begin(block)];
+  }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return begin(used_) * sizeof(T); }
+  void resize(std::size_t size) {
+    for (; begin(used_) < size; ++used_) blocks_[used_] = std::make_unique<T[]>(std::size_t{1} << (least + used_));
+    size_ = size;
+  }
+  /// Adds elements that lie side by side; returns the position of the first.
+  std::size_t add(std::size_t count) {
+    auto first = size_;
+    while (begin(block_of(first) + 1) < first + count) first = begin(block_of(first) + 1);
+    resize(first + count);
+    return first;
+  }
+
+ private:
+  static constexpr std::size_t least = 6;  // the first block has 2^6 elements, each further one twice as many
+  static constexpr std::size_t begin(std::size_t block) { return ((std::size_t{1} << block) - 1) << least; }
+  static constexpr std::size_t block_of(std::size_t i) {
+    return static_cast<std::size_t>(std::bit_width((i >> least) + 1) - 1);
+  }
+
+  std::array<std::unique_ptr<T[]>, 40> blocks_;  // NOLINT(modernize-avoid-c-arrays)
+  std::size_t used_ = 0, size_ = 0;
+};
+
+}  // namespace sluice::inline v0::detail

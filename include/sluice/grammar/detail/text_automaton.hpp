@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Sets of texts as automata over characters.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/utf8.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// A deterministic automaton over Unicode characters. It begins in state 0; a character that no edge names leads
+/// nowhere; without states it accepts nothing. Every state can reach one that accepts.
+class TextAutomaton {
+ public:
+  struct Edge {
+    char32_t first, last;
+    std::int32_t to;
+    friend bool operator==(Edge const&, Edge const&) = default;
+  };
+  struct State {
+    std::vector<Edge> edges{};  // sorted and disjoint
+    bool accepts = false;
+  };
+  static constexpr std::size_t most_states = 100'000;
+
+  std::vector<State> states;
+
+  template <class = void>
+  static TextAutomaton anything() {
+    return {.states = {{{{0, last_character, 0}}, true}}};
+  }
+  /// Texts of at least and at most so many characters. \param most  -1: any number
+  template <class = void>
+  static TextAutomaton lengths(std::int32_t least, std::int32_t most) {
+    TextAutomaton out;
+    auto const count = most < 0 ? least : most;
+    if (most >= 0 && most < least) return out;
+    check(static_cast<std::size_t>(count));
+    for (std::int32_t i = 0; i <= count; ++i) {
+      out.states.push_back({{}, i >= least});
+      if (i < count || most < 0) out.states.back().edges.push_back({0, last_character, (std::min)(i + 1, count)});
+    }
+    return out;
+  }
+  /// Exactly these texts.
+  template <class = void>
+  static TextAutomaton words(std::vector<std::u32string> words) {
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    TextAutomaton out;
+    if (!words.empty()) out.add_words(words, 0, false);
+    return out;
+  }
+  /// All texts but these.
+  template <class = void>
+  static TextAutomaton but(std::vector<std::u32string> words) {
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    auto out = anything();
+    if (words.empty()) return out;
+    out.states.clear();
+    auto const all = out.add_words(words, 0, true);
+    for (auto& state : out.states)
+      for (auto& edge : state.edges)
+        if (edge.to < 0) edge.to = all;
+    return std::move(out).trimmed();
+  }
+
+  bool empty() const { return states.empty(); }
+  /// Whether every text is accepted.
+  bool full() const {
+    return states.size() == 1 && states[0].accepts && states[0].edges == std::vector<Edge>{{0, last_character, 0}};
+  }
+  template <class = void>
+  std::int32_t next(std::int32_t state, char32_t c) const {
+    auto const& edges = states[at(state)].edges;
+    auto const it =
+        std::upper_bound(edges.begin(), edges.end(), c, [](char32_t x, Edge const& e) { return x < e.first; });
+    return it == edges.begin() || (it - 1)->last < c ? -1 : (it - 1)->to;
+  }
+  template <class = void>
+  bool matches(std::u32string_view text) const {
+    std::int32_t state = empty() ? -1 : 0;
+    for (auto const c : text)
+      if (state >= 0) state = next(state, c);
+    return state >= 0 && states[at(state)].accepts;
+  }
+
+  /// \param keep  whether texts are kept, by whether this and the other accept them; not those that neither accepts
+  template <class Keep>
+  TextAutomaton combined(TextAutomaton const& other, Keep const& keep) const {
+    auto const mine = keep(true, false), its = keep(false, true);
+    using Pair = std::pair<std::int32_t, std::int32_t>;
+    std::map<Pair, std::int32_t> numbers;
+    std::vector<Pair> pairs;
+    auto const number = [&](Pair pair) -> std::int32_t {
+      if ((pair.first < 0 && !its) || (pair.second < 0 && !mine) || (pair.first < 0 && pair.second < 0)) return -1;
+      auto const [it, fresh] = numbers.try_emplace(pair, static_cast<std::int32_t>(pairs.size()));
+      if (fresh) pairs.push_back(pair), check(pairs.size());
+      return it->second;
+    };
+    TextAutomaton out;
+    if (number({empty() ? -1 : 0, other.empty() ? -1 : 0}) < 0) return out;
+    std::vector<Edge> const none;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      auto const [a, b] = pairs[i];
+      State state;
+      state.accepts = keep(a >= 0 && states[at(a)].accepts, b >= 0 && other.states[at(b)].accepts);
+      auto const &x = a < 0 ? none : states[at(a)].edges, &y = b < 0 ? none : other.states[at(b)].edges;
+      std::size_t p = 0, q = 0;
+      char32_t c = 0;
+      while (p < x.size() || q < y.size()) {
+        auto const begin_x = p < x.size() ? (std::max)(c, x[p].first) : last_character + 1;
+        auto const begin_y = q < y.size() ? (std::max)(c, y[q].first) : last_character + 1;
+        c = (std::min)(begin_x, begin_y);
+        auto const in_x = begin_x == c, in_y = begin_y == c;
+        char32_t last = last_character;
+        if (p < x.size()) last = (std::min<char32_t>)(last, in_x ? x[p].last : begin_x - 1);
+        if (q < y.size()) last = (std::min<char32_t>)(last, in_y ? y[q].last : begin_y - 1);
+        if (auto const to = number({in_x ? x[p].to : -1, in_y ? y[q].to : -1}); to >= 0)
+          join(state.edges, {c, last, to});
+        c = last + 1;
+        if (p < x.size() && x[p].last < c) ++p;
+        if (q < y.size() && y[q].last < c) ++q;
+      }
+      out.states.push_back(std::move(state));
+    }
+    return std::move(out).trimmed().minimal();
+  }
+  friend TextAutomaton operator&(TextAutomaton const& a, TextAutomaton const& b) {
+    if (a.full() || b.empty()) return b;
+    if (b.full() || a.empty()) return a;
+    return a.combined(b, std::logical_and{});
+  }
+  friend TextAutomaton operator|(TextAutomaton const& a, TextAutomaton const& b) {
+    if (a.full() || b.empty()) return a;
+    if (b.full() || a.empty()) return b;
+    return a.combined(b, std::logical_or{});
+  }
+  /// Texts of the first and not of the second.
+  friend TextAutomaton operator-(TextAutomaton const& a, TextAutomaton const& b) {
+    if (a.empty() || b.empty()) return a;
+    return a.combined(b, [](bool x, bool y) { return x && !y; });
+  }
+
+  /// Adds an edge behind the others, joined with the last one where that leads to the same state.
+  template <class = void>
+  static void join(std::vector<Edge>& edges, Edge edge) {
+    if (!edges.empty() && edges.back().to == edge.to && edges.back().last + 1 == edge.first)
+      edges.back().last = edge.last;
+    else edges.push_back(edge);
+  }
+  template <class = void>
+  static void check(std::size_t states) {
+    if (states > most_states) throw std::length_error("more than " + std::to_string(most_states) + " states");
+  }
+
+  /// Without states that lead nowhere.
+  template <class = void>
+  TextAutomaton trimmed() && {
+    std::vector<std::vector<std::int32_t>> from(states.size());
+    std::vector<std::int32_t> open, number(states.size(), -1);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      for (auto const& edge : states[i].edges) from[at(edge.to)].push_back(static_cast<std::int32_t>(i));
+      if (states[i].accepts) number[i] = 0, open.push_back(static_cast<std::int32_t>(i));
+    }
+    while (!open.empty()) {
+      auto const state = open.back();
+      open.pop_back();
+      for (auto const before : from[at(state)])
+        if (number[at(before)] < 0) number[at(before)] = 0, open.push_back(before);
+    }
+    if (states.empty() || number[0] < 0) return {};
+    std::int32_t count = 0;
+    for (auto& one : number) one = one < 0 ? -1 : count++;
+    TextAutomaton out;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (number[i] < 0) continue;
+      out.states.push_back({{}, states[i].accepts});
+      for (auto const& [first, last, to] : states[i].edges)
+        if (number[at(to)] >= 0) join(out.states.back().edges, {first, last, number[at(to)]});
+    }
+    return out;
+  }
+
+  /// With states of the same future joined (Moore 1956); as it is, where that takes many rounds.
+  template <class = void>
+  TextAutomaton minimal() && {
+    if (states.size() < 2) return std::move(*this);
+    std::vector<std::int32_t> part(states.size()), next(states.size());
+    for (std::size_t i = 0; i < states.size(); ++i) part[i] = states[i].accepts ? 1 : 0;
+    std::size_t count = 0;
+    for (int round = 0;; ++round) {
+      if (round == 64) return std::move(*this);
+      std::map<std::vector<std::uint32_t>, std::int32_t> parts;
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(part[i])};
+        std::vector<Edge> edges;
+        for (auto const& [first, last, to] : states[i].edges) join(edges, {first, last, part[at(to)]});
+        for (auto const& [first, last, to] : edges)
+          key.insert(key.end(), {first, last, static_cast<std::uint32_t>(to)});
+        next[i] = parts.try_emplace(std::move(key), static_cast<std::int32_t>(parts.size())).first->second;
+      }
+      part.swap(next);
+      if (parts.size() == count) break;
+      count = parts.size();
+    }
+    if (count == states.size()) return std::move(*this);
+    TextAutomaton out;  // state 0 is of part 0
+    out.states.resize(count);
+    std::vector<bool> done(count);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (done[at(part[i])]) continue;
+      done[at(part[i])] = true;
+      auto& state = out.states[at(part[i])];
+      state.accepts = states[i].accepts;
+      for (auto const& [first, last, to] : states[i].edges) join(state.edges, {first, last, part[at(to)]});
+    }
+    return out;
+  }
+
+ private:
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  /// The state for words that share their first `depth` characters; edges to -1 stand for a text that is none of them.
+  /// \returns  with `but`, at depth 0: the state that accepts everything
+  template <class = void>
+  std::int32_t add_words(std::span<std::u32string const> words, std::size_t depth, bool but) {
+    auto const id = states.size();
+    check(id);
+    if (depth > 10'000) throw std::length_error("a text of more than 10000 characters");
+    states.emplace_back();
+    auto const ends = words.front().size() == depth;
+    states[id].accepts = ends != but;
+    if (ends) words = words.subspan(1);
+    char32_t c = 0;
+    std::vector<Edge> edges;
+    while (!words.empty()) {
+      auto const own = words.front()[depth];
+      auto const end = std::find_if(words.begin(), words.end(), [&](auto const& other) { return other[depth] != own; });
+      auto const count = static_cast<std::size_t>(end - words.begin());
+      if (but && own > c) edges.push_back({c, own - 1, -1});
+      edges.push_back({own, own, static_cast<std::int32_t>(states.size())});
+      add_words(words.first(count), depth + 1, but);
+      c = own + 1, words = words.subspan(count);
+    }
+    if (but && c <= last_character) edges.push_back({c, last_character, -1});
+    states[id].edges = std::move(edges);
+    if (!but || depth > 0) return 0;
+    states.push_back({{{0, last_character, static_cast<std::int32_t>(states.size())}}, true});
+    return static_cast<std::int32_t>(states.size()) - 1;
+  }
+};
+
+/// The characters of a UTF-8 text.
+inline std::u32string decoded(std::string_view text) {
+  std::u32string out;
+  while (!text.empty()) {
+    auto const [c, size] = read_utf8(text);
+    out += c, text.remove_prefix((std::max)(size, std::size_t{1}));
+  }
+  return out;
+}
+
+}  // namespace sluice::inline v0::detail

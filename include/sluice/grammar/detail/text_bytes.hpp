@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Automata over characters as automata over the bytes that spell them.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/text_automaton.hpp>
+#include <sluice/grammar/detail/utf8.hpp>
+#include <sluice/grammar/expressions.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+/// Which characters of a string may be written as escapes, where they need not be.
+enum class Escapes : std::uint8_t { usual, any };
+
+/// Spells every text of an automaton, as UTF-8 or as the contents of a JSON string. What follows the same first bytes is
+/// written once.
+class TextBytes {
+ public:
+  template <class = void>
+  static ByteAutomaton utf8(TextAutomaton const& texts) {
+    return TextBytes(texts, false, Escapes::usual).make(false);
+  }
+  /// The contents of JSON strings. \param closed  the closing quotation mark follows
+  template <class = void>
+  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed) {
+    return TextBytes(texts, true, escapes).make(closed);
+  }
+
+  /// Characters that are written as escapes, or may be.
+  static std::vector<CharacterRange> escapable(Escapes escapes) {
+    if (escapes == Escapes::any) return {{0, last_character}};
+    return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
+            {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
+  }
+
+ private:
+  using Id = std::int32_t;
+  using Edge = TextAutomaton::Edge;
+  using Edges = std::vector<Edge>;
+  using Key = std::vector<std::uint32_t>;
+  static std::size_t at(Id i) { return static_cast<std::size_t>(i); }
+
+  TextBytes(TextAutomaton const& texts, bool json, Escapes escapes) : texts_(texts), json_(json), escapes_(escapes) {}
+
+  template <class = void>
+  ByteAutomaton make(bool closed) {
+    ByteAutomaton out;
+    out_.resize(texts_.states.size());
+    if (texts_.empty()) out_.resize(1);
+    Id end = -1;
+    if (closed) end = add();
+    for (std::size_t i = 0; i < texts_.states.size(); ++i) {
+      auto const& state = texts_.states[i];
+      std::vector<ByteAutomaton::Edge> edges;
+      if (closed && state.accepts) edges.push_back({'"', '"', end});
+      plain(state.edges, edges);
+      if (json_)
+        if (auto const some = among(state.edges, escapable(escapes_)); !some.empty())
+          edges.push_back({'\\', '\\', escape(some)});
+      std::ranges::sort(edges, {}, &ByteAutomaton::Edge::first);
+      out_[i] = std::move(edges);
+    }
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      auto const accepts = closed ? static_cast<Id>(i) == end : i < texts_.states.size() && texts_.states[i].accepts;
+      out.states.push_back({static_cast<Id>(out.edges.size()), static_cast<Id>(out_[i].size()), accepts});
+      out.edges.insert(out.edges.end(), out_[i].begin(), out_[i].end());
+    }
+    return out;
+  }
+  Id add() {
+    out_.emplace_back();
+    return static_cast<Id>(out_.size()) - 1;
+  }
+
+  /// The part of the edges for these characters.
+  static Edges among(Edges const& edges, std::vector<CharacterRange> const& ranges) {
+    Edges out;
+    std::size_t i = 0;
+    for (auto const& [first, last, to] : edges) {
+      while (i < ranges.size() && ranges[i].last < first) ++i;
+      for (auto k = i; k < ranges.size() && ranges[k].first <= last; ++k)
+        out.push_back({(std::max)(first, ranges[k].first), (std::min)(last, ranges[k].last), to});
+    }
+    return out;
+  }
+  static void join(std::vector<ByteAutomaton::Edge>& edges, std::uint32_t first, std::uint32_t last, Id to) {
+    if (!edges.empty() && edges.back().to == to && edges.back().last + 1u == first)
+      edges.back().last = static_cast<std::uint8_t>(last);
+    else edges.push_back({static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), to});
+  }
+
+  template <class = void>
+  void plain(Edges const& edges, std::vector<ByteAutomaton::Edge>& out) {
+    static std::vector<CharacterRange> const ascii{{0, 0x7F}}, written{{' ', '!'}, {'#', '['}, {']', 0x7F}},
+        wide{{0x80, last_character}};
+    for (auto const& [first, last, to] : among(edges, json_ ? written : ascii)) join(out, first, last, to);
+    auto const more = among(edges, wide);
+    if (more.empty()) return;
+    auto const [it, fresh] = wide_.try_emplace(key(more));
+    if (fresh) {
+      std::vector<Sequence> all;
+      for (auto const& [first, last, to] : more)
+        for_each_utf8_sequence(CharacterRange{first, last}, [&](std::span<ByteRange const> bytes) {
+          Sequence one{.size = bytes.size(), .to = to};
+          std::copy(bytes.begin(), bytes.end(), one.bytes.begin());
+          all.push_back(one);
+        });
+      std::vector<ByteAutomaton::Edge> made;
+      branch(all, 0, made);
+      it->second = std::move(made);  // `wide_` does not change in branch()
+    }
+    for (auto const& edge : it->second) join(out, edge.first, edge.last, edge.to);
+  }
+  struct Sequence {
+    std::array<ByteRange, 4> bytes{};
+    std::size_t size = 0;
+    Id to = 0;
+  };
+  template <class = void>
+  void branch(std::span<Sequence const> all, std::size_t depth, std::vector<ByteAutomaton::Edge>& out) {
+    while (!all.empty()) {
+      auto const range = all[0].bytes[depth];
+      std::size_t count = 1;
+      while (count < all.size() && all[count].bytes[depth].first == range.first) ++count;
+      auto const own = all.first(count);
+      all = all.subspan(count);
+      if (own[0].size == depth + 1) {
+        join(out, range.first, range.last, own[0].to);
+        continue;
+      }
+      Key names{static_cast<std::uint32_t>(own[0].size - depth)};
+      for (auto const& one : own) {
+        for (auto i = depth + 1; i < one.size; ++i) names.push_back(one.bytes[i].first * 256u + one.bytes[i].last);
+        names.push_back(static_cast<std::uint32_t>(one.to));
+      }
+      auto const known = tails_.find(names);
+      Id to;
+      if (known != tails_.end()) to = known->second;
+      else {
+        to = add();
+        std::vector<ByteAutomaton::Edge> edges;
+        branch(own, depth + 1, edges);
+        out_[at(to)] = std::move(edges);
+        tails_.emplace(std::move(names), to);
+      }
+      join(out, range.first, range.last, to);
+    }
+  }
+
+  static Key key(Edges const& edges) {
+    Key out;
+    for (auto const& [first, last, to] : edges) out.insert(out.end(), {first, last, static_cast<std::uint32_t>(to)});
+    return out;
+  }
+
+  /// What follows a \\.
+  template <class = void>
+  Id escape(Edges const& edges) {
+    auto const [it, fresh] = escapes_of_.try_emplace(key(edges), -1);
+    if (!fresh) return it->second;
+    auto const id = it->second = add();
+    std::vector<ByteAutomaton::Edge> out;
+    for (auto const& [letter, c] :
+         {std::pair('"', '"'), std::pair('/', '/'), std::pair('\\', '\\'), std::pair('b', '\b'), std::pair('f', '\f'),
+          std::pair('n', '\n'), std::pair('r', '\r'), std::pair('t', '\t')}) {
+      auto const code = static_cast<char32_t>(static_cast<unsigned char>(c));
+      for (auto const& [first, last, to] : edges)
+        if (first <= code && code <= last)
+          out.push_back({static_cast<std::uint8_t>(letter), static_cast<std::uint8_t>(letter), to});
+    }
+    // UTF-16: units, and pairs of them. A first unit is followed by \u and the second.
+    Edges units, pairs;
+    std::vector<std::pair<char32_t, Edges>> seconds;
+    for (auto const& [first, last, to] : edges) {
+      if (first < 0xD800) units.push_back({first, (std::min<char32_t>)(last, 0xD7FF), to});
+      if (last >= 0xE000 && first < 0x10000)
+        units.push_back({(std::max<char32_t>)(first, 0xE000), (std::min<char32_t>)(last, 0xFFFF), to});
+      if (last < 0x10000) continue;
+      auto from = (std::max<char32_t>)(first, 0x10000) - 0x10000;
+      auto const until = last - 0x10000;
+      while (from <= until) {
+        auto const high = from >> 10;
+        auto end = (std::min)(until, (high << 10) + 0x3FF);
+        if ((from & 0x3FF) == 0 && end == (high << 10) + 0x3FF) {  // a run of whole first units
+          while (end + 0x400 <= until) end += 0x400;
+          pairs.push_back({0xD800 + high, 0xD800 + (end >> 10), second({{0xDC00, 0xDFFF, to}})});
+        } else {
+          if (seconds.empty() || seconds.back().first != high) seconds.push_back({high, {}});
+          seconds.back().second.push_back({0xDC00 + (from & 0x3FF), 0xDC00 + (end & 0x3FF), to});
+        }
+        from = end + 1;
+      }
+    }
+    for (auto const& [high, low] : seconds) pairs.push_back({0xD800 + high, 0xD800 + high, second(low)});
+    units.insert(units.end(), pairs.begin(), pairs.end());
+    std::ranges::sort(units, {}, &Edge::first);
+    auto const digits = hexadecimal(units, 4);
+    out.push_back({'u', 'u', digits});
+    std::ranges::sort(out, {}, &ByteAutomaton::Edge::first);
+    out_[at(id)] = std::move(out);
+    return id;
+  }
+  template <class = void>
+  Id second(Edges const& units) {
+    auto const digits = hexadecimal(units, 4);
+    auto const u = add(), slash = add();
+    out_[at(u)] = {{'u', 'u', digits}};
+    out_[at(slash)] = {{'\\', '\\', u}};
+    return slash;
+  }
+  /// \param units  numbers of so many digits
+  template <class = void>
+  Id hexadecimal(Edges const& units, int digits) {
+    if (digits == 0) return units[0].to;
+    auto names = key(units);
+    names.push_back(static_cast<std::uint32_t>(digits));
+    auto const known = digits_.find(names);
+    if (known != digits_.end()) return known->second;
+    auto const id = add();
+    std::vector<ByteAutomaton::Edge> edges;
+    auto const size = char32_t{1} << (4 * (digits - 1));
+    for (char32_t digit = 0; digit < 16; ++digit) {
+      auto rest = among(units, {{digit * size, digit * size + size - 1}});
+      if (rest.empty()) continue;
+      for (auto& one : rest) one.first -= digit * size, one.last -= digit * size;
+      auto const to = hexadecimal(rest, digits - 1);
+      auto const letter = static_cast<std::uint32_t>(std::string_view("0123456789ABCDEF")[digit]);
+      edges.push_back({static_cast<std::uint8_t>(letter), static_cast<std::uint8_t>(letter), to});
+      if (digit >= 10)
+        edges.push_back({static_cast<std::uint8_t>(letter + 32), static_cast<std::uint8_t>(letter + 32), to});
+    }
+    std::ranges::sort(edges, {}, &ByteAutomaton::Edge::first);
+    for (auto const& edge : edges) join(out_[at(id)], edge.first, edge.last, edge.to);
+    digits_.emplace(std::move(names), id);
+    return id;
+  }
+
+  TextAutomaton const& texts_;
+  bool json_;
+  Escapes escapes_;
+  std::vector<std::vector<ByteAutomaton::Edge>> out_;
+  std::map<Key, std::vector<ByteAutomaton::Edge>> wide_;
+  std::map<Key, Id> tails_, escapes_of_, digits_;
+};
+
+}  // namespace sluice::inline v0::detail
