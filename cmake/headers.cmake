@@ -104,6 +104,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/gbnf.hpp
+  include/sluice/grammar/detail/grammar_definition.hpp
   include/sluice/grammar/detail/interner.hpp
   include/sluice/grammar/detail/json_arrays.hpp
   include/sluice/grammar/detail/json_atoms.hpp
@@ -114,6 +115,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_objects.hpp
   include/sluice/grammar/detail/json_scalars.hpp
+  include/sluice/grammar/detail/json_schema_rules.hpp
   include/sluice/grammar/detail/json_sets.hpp
   include/sluice/grammar/detail/json_texts.hpp
   include/sluice/grammar/detail/json_unevaluated.hpp
@@ -135,6 +137,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
   include/sluice/grammar/detail/stable_vector.hpp
+  include/sluice/grammar/detail/structure_definition.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_masks.hpp

@@ -5,12 +5,10 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/error.hpp>
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/grammar/detail/fewest_tokens.hpp>
-#include <sluice/grammar/detail/token_masks.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/search/rule/ruled.hpp>
@@ -18,13 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
+
+namespace detail {
+class TokenMasks;
+}
 
 /// Which tokens may spell text that is certain (for example a member's name, where a schema allows only one).
 enum class CertainText : std::uint8_t {
@@ -66,7 +65,7 @@ class Structure {
   /// A value of a few words. Equal states have the same continuations.
   struct State {
     std::shared_ptr<detail::TokenMasks> masks;
-    detail::TokenMasks::State state = 0;
+    std::int32_t state = 0;
     friend bool operator==(State const&, State const&) = default;
   };
 
@@ -77,122 +76,67 @@ class Structure {
   /// \throws std::length_error  if `options.eager` takes more than `options.memory`
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   template <class = void>
-  Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {}) {
-    require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
-    require(options.ambiguity >= 1, "options.ambiguity", options.ambiguity, "must be at least 1");
-    if (grammar.trivial()) return;
-    require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
-    data_ = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
-    if (options.eager) {
-      data_->masks = data_->make();
-      data_->masks->prepare();
-    }
-  }
+  Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {})
+      : data_(make(std::move(grammar), std::move(tokens), options)) {}
 
   /// \throws std::invalid_argument  if the tokens belong to another vocabulary
   template <class = void>
-  State initial(Sentence const& sentence) const {
-    if (data_ == nullptr) return {};
-    auto const &own = data_->trie.vocabulary(), &other = *sentence.vocabulary;
-    require(own.size == other.size, "vocabulary.size", other.size,
-            "the grammar's tokens are of a vocabulary of " + std::to_string(own.size));
-    require(own.eos == other.eos, "vocabulary.eos", other.eos.empty() ? Token{-1} : other.eos[0],
-            "the grammar's tokens are of a vocabulary with another end");
-    require(own.never == other.never, "vocabulary.never", std::to_string(other.never.size()) + " tokens",
-            "the grammar's tokens are of a vocabulary with others");
-    return start();
-  }
+  State initial(Sentence const& sentence) const;
   /// The state before the first token, for the vocabulary of the tokens.
   template <class = void>
-  State start() const {
-    if (data_ == nullptr) return {};
-    auto const lock = std::scoped_lock(data_->mutex);
-    auto& masks = data_->masks;
-    if (masks == nullptr || masks->bytes() > data_->options.memory / 2) masks = data_->make();
-    return {masks, masks->initial()};
-  }
+  State start() const;
   template <class = void>
-  State next(State const& state, Token token) const {
-    if (data_ == nullptr || state.masks == nullptr) return state;
-    if (state.state == dead || state.state == ended) return {state.masks, dead};
-    auto& machine = state.masks->machine();
-    if (data_->trie.vocabulary().ends(token)) return {state.masks, machine.complete(state.state) ? ended : dead};
-    auto const text = data_->trie.bytes(token);
-    return {state.masks, text.empty() ? dead : machine.next(state.state, text)};
-  }
+  State next(State const& state, Token token) const;
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
   /// The tokens that may follow; null: all. Valid as long as the pointer is held.
   /// \param left  how many tokens may follow, the end included
   template <class = void>
-  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const {
-    if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
-    return state.masks->allowed(state.state, left);
-  }
+  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const;
 
   /// Whether the output matches so far.
   bool alive(State const& state) const { return state.masks == nullptr || state.state != dead; }
   /// Whether the output may end here, or has ended.
   template <class = void>
-  bool complete(State const& state) const {
-    if (state.masks == nullptr || state.state == ended) return true;
-    return state.masks->machine().complete(state.state);
-  }
+  bool complete(State const& state) const;
 
   /// \throws std::invalid_argument  if no output can begin with this: for a prefix that violates the grammar, a maximum
   ///     length within which nothing can be completed, or tokens that cannot spell what the grammar requires
   template <class = void>
-  void require_possible(State const& state, Output const& output, std::int32_t left) const {
-    if (data_ == nullptr || state.masks == nullptr) return;
-    auto const prefix = std::to_string(output.prefix) + " tokens";
-    require(state.state != dead && state.state != ended, "prefix", prefix, "breaks the grammar, or ends");
-    state.masks->with_completion([&](detail::Completion& completion) {
-      require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
-              "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
-      require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
-              static_cast<std::int64_t>(output.prefix) + left,
-              "the grammar needs " + std::to_string(completion.fewest(state.state)) +
-                  " tokens more, and the end, after a prefix of " + prefix);
-    });
-  }
+  void require_possible(State const& state, Output const& output, std::int32_t left) const;
 
   /// The number of places of the grammar, and of states reached so far.
   template <class = void>
-  std::pair<std::int32_t, std::int32_t> sizes() const {
-    if (data_ == nullptr) return {0, 0};
-    auto const lock = std::scoped_lock(data_->mutex);
-    return {data_->grammar.automaton()->nodes(), data_->masks == nullptr ? 0 : data_->masks->machine().states()};
-  }
+  std::pair<std::int32_t, std::int32_t> sizes() const;
 
  private:
-  static constexpr auto dead = detail::Pushdown::dead;
-  static constexpr auto ended = detail::TokenMasks::ended;
+  static constexpr std::int32_t dead = 0;  // of State
 
-  struct Data {
-    template <class = void>
-    Data(Grammar its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
-        : grammar(std::move(its_grammar)),
-          trie(std::move(its_trie)),
-          options(its_options),
-          counts(*grammar.automaton(), trie) {}
-    template <class = void>
-    std::shared_ptr<detail::TokenMasks> make() {
-      return std::make_shared<detail::TokenMasks>(
-          *grammar.automaton(), counts, trie, options.memory, static_cast<std::size_t>(options.ambiguity),
-          static_cast<std::size_t>(options.masks), options.certain == CertainText::longest);
-    }
-    Grammar grammar;
-    TokenTrie trie;
-    StructureOptions options;
-    detail::SharedCounts counts;
-    std::mutex mutex;                           // guards what is below
-    std::shared_ptr<detail::TokenMasks> masks;  // for new sentences
-  };
+  struct Data;
+  template <class = void>
+  static std::shared_ptr<Data> make(Grammar grammar, TokenTrie tokens, StructureOptions const& options);
+
   std::shared_ptr<Data> data_;
 };
+
+SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::initial<void>(Sentence const&) const)
+SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::start<void>() const)
+SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::next<void>(Structure::State const&, Token) const)
+SLUICE_FUNCTION_IN_LIBRARY(std::shared_ptr<TokenSet const> Structure::may_follow<void>(Structure::State const&,
+                                                                                       std::int32_t) const)
+SLUICE_FUNCTION_IN_LIBRARY(bool Structure::complete<void>(Structure::State const&) const)
+SLUICE_FUNCTION_IN_LIBRARY(void Structure::require_possible<void>(Structure::State const&, Output const&, std::int32_t)
+                               const)
+SLUICE_FUNCTION_IN_LIBRARY(std::pair<std::int32_t, std::int32_t> Structure::sizes<void>() const)
+SLUICE_FUNCTION_IN_LIBRARY(std::shared_ptr<Structure::Data> Structure::make<void>(Grammar, TokenTrie,
+                                                                                  StructureOptions const&))
 
 /// Any search, with all outputs matching a grammar.
 template <Search S>
 using Structured = Ruled<S, Structure>;
 
 }  // namespace sluice::inline v0
+
+#ifndef SLUICE_COMPILED
+#include <sluice/grammar/detail/structure_definition.hpp>
+#endif

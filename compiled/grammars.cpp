@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grammars, and the masks of tokens that they allow, of the compiled library.
+#include <sluice/grammar/detail/grammar_definition.hpp>
+#include <sluice/grammar/detail/structure_definition.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace sluice::inline v0 {
+
+template Grammar Grammar::from_gbnf<void>(std::string_view, GrammarLimits const&);
+template Grammar Grammar::from_regex<void>(std::string_view, GrammarLimits const&);
+template Grammar Grammar::from_json_schema<void>(std::string_view, JsonSchemaOptions const&);
+template Grammar Grammar::behind_space<void>() const;
+template bool Grammar::matches<void>(std::string_view) const;
+
+template Structure::State Structure::initial<void>(Sentence const&) const;
+template Structure::State Structure::start<void>() const;
+template Structure::State Structure::next<void>(Structure::State const&, Token) const;
+template std::shared_ptr<TokenSet const> Structure::may_follow<void>(Structure::State const&, std::int32_t) const;
+template bool Structure::complete<void>(Structure::State const&) const;
+template void Structure::require_possible<void>(Structure::State const&, Output const&, std::int32_t) const;
+template std::pair<std::int32_t, std::int32_t> Structure::sizes<void>() const;
+template std::shared_ptr<Structure::Data> Structure::make<void>(Grammar, TokenTrie, StructureOptions const&);
+
+}  // namespace sluice::inline v0

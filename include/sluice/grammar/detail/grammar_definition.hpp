@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What Grammar does: in each program, or once in the compiled library.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/compile.hpp>
+#include <sluice/grammar/detail/gbnf.hpp>
+#include <sluice/grammar/detail/json_schema_rules.hpp>
+#include <sluice/grammar/detail/pushdown.hpp>
+#include <sluice/grammar/detail/regex.hpp>
+#include <sluice/grammar/expressions.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/json_schema.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0 {
+
+template <class Void>
+Grammar Grammar::compiled(detail::Expressions const& expressions, std::int32_t root) {
+  Grammar made;
+  made.automaton_ = std::make_shared<detail::Automaton const>(detail::compile(expressions, root));
+  return made;
+}
+
+template <class Void>
+Grammar Grammar::from_gbnf(std::string_view text, GrammarLimits const& limits) {
+  detail::Expressions expressions(limits);
+  auto const root = detail::Gbnf::parse(text, expressions);
+  return compiled<Void>(expressions, root);
+}
+
+template <class Void>
+Grammar Grammar::from_regex(std::string_view pattern, GrammarLimits const& limits) {
+  detail::Expressions expressions(limits);
+  auto const root = expressions.add_rule("pattern");
+  auto const all = detail::Regex::parse("pattern", pattern, expressions);
+  expressions.rules[0].expression = all;
+  return compiled<Void>(expressions, root);
+}
+
+template <class Void>
+Grammar Grammar::from_json_schema(std::string_view schema, JsonSchemaOptions const& options) {
+  detail::Expressions expressions(options.limits);
+  std::vector<std::string> ignored;
+  auto const root = detail::JsonSchema::compile(schema, options, expressions, &ignored);
+  auto made = compiled<Void>(expressions, root);
+  if (!ignored.empty()) made.ignored_ = std::make_shared<std::vector<std::string> const>(std::move(ignored));
+  return made;
+}
+
+template <class Void>
+Grammar Grammar::behind_space() const {
+  auto copy = *this;
+  if (trivial()) return copy;
+  auto automaton = *automaton_;
+  automaton.behind_space = true;
+  automaton.classify();
+  copy.automaton_ = std::make_shared<detail::Automaton const>(std::move(automaton));
+  return copy;
+}
+
+template <class Void>
+bool Grammar::matches(std::string_view text) const {
+  if (trivial()) return true;
+  detail::Pushdown machine(*automaton_, std::size_t{1} << 28);
+  auto const state = machine.next(machine.initial(), text);
+  return machine.complete(state);
+}
+
+}  // namespace sluice::inline v0

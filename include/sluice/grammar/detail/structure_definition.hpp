@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What Structure does: in each program, or once in the compiled library.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/error.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/fewest_tokens.hpp>
+#include <sluice/grammar/detail/token_masks.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace sluice::inline v0 {
+
+struct Structure::Data {
+  template <class = void>
+  Data(Grammar its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
+      : grammar(std::move(its_grammar)),
+        trie(std::move(its_trie)),
+        options(its_options),
+        counts(*grammar.automaton(), trie) {}
+  template <class = void>
+  std::shared_ptr<detail::TokenMasks> fresh_masks() {
+    return std::make_shared<detail::TokenMasks>(
+        *grammar.automaton(), counts, trie, options.memory, static_cast<std::size_t>(options.ambiguity),
+        static_cast<std::size_t>(options.masks), options.certain == CertainText::longest);
+  }
+  static constexpr auto ended = detail::TokenMasks::ended;
+  static_assert(detail::Pushdown::dead == dead);
+
+  Grammar grammar;
+  TokenTrie trie;
+  StructureOptions options;
+  detail::SharedCounts counts;
+  std::mutex mutex;                           // guards what is below
+  std::shared_ptr<detail::TokenMasks> masks;  // for new sentences
+};
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
+template <class Void>
+std::shared_ptr<Structure::Data> Structure::make(Grammar grammar, TokenTrie tokens, StructureOptions const& options) {
+  require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
+  require(options.ambiguity >= 1, "options.ambiguity", options.ambiguity, "must be at least 1");
+  if (grammar.trivial()) return nullptr;
+  require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
+  auto data = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
+  if (options.eager) {
+    data->masks = data->fresh_masks();
+    data->masks->prepare();
+  }
+  return data;
+}
+
+template <class Void>
+Structure::State Structure::initial(Sentence const& sentence) const {
+  if (data_ == nullptr) return {};
+  auto const &own = data_->trie.vocabulary(), &other = *sentence.vocabulary;
+  require(own.size == other.size, "vocabulary.size", other.size,
+          "the grammar's tokens are of a vocabulary of " + std::to_string(own.size));
+  require(own.eos == other.eos, "vocabulary.eos", other.eos.empty() ? Token{-1} : other.eos[0],
+          "the grammar's tokens are of a vocabulary with another end");
+  require(own.never == other.never, "vocabulary.never", std::to_string(other.never.size()) + " tokens",
+          "the grammar's tokens are of a vocabulary with others");
+  return start<Void>();
+}
+
+template <class Void>
+Structure::State Structure::start() const {
+  if (data_ == nullptr) return {};
+  auto const lock = std::scoped_lock(data_->mutex);
+  auto& masks = data_->masks;
+  if (masks == nullptr || masks->bytes() > data_->options.memory / 2) masks = data_->fresh_masks();
+  return {masks, masks->initial()};
+}
+
+template <class Void>
+Structure::State Structure::next(State const& state, Token token) const {
+  if (data_ == nullptr || state.masks == nullptr) return state;
+  if (state.state == dead || state.state == Data::ended) return {state.masks, dead};
+  auto& machine = state.masks->machine();
+  if (data_->trie.vocabulary().ends(token)) return {state.masks, machine.complete(state.state) ? Data::ended : dead};
+  auto const text = data_->trie.bytes(token);
+  return {state.masks, text.empty() ? dead : machine.next(state.state, text)};
+}
+
+template <class Void>
+std::shared_ptr<TokenSet const> Structure::may_follow(State const& state, std::int32_t left) const {
+  if (data_ == nullptr || state.masks == nullptr || state.state == dead) return nullptr;
+  return state.masks->allowed(state.state, left);
+}
+
+template <class Void>
+bool Structure::complete(State const& state) const {
+  if (state.masks == nullptr || state.state == Data::ended) return true;
+  return state.masks->machine().complete(state.state);
+}
+
+template <class Void>
+void Structure::require_possible(State const& state, Output const& output, std::int32_t left) const {
+  if (data_ == nullptr || state.masks == nullptr) return;
+  auto const prefix = std::to_string(output.prefix) + " tokens";
+  require(state.state != dead && state.state != Data::ended, "prefix", prefix, "breaks the grammar, or ends");
+  state.masks->with_completion([&](detail::Completion& completion) {
+    require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
+            "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
+    require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
+            static_cast<std::int64_t>(output.prefix) + left,
+            "the grammar needs " + std::to_string(completion.fewest(state.state)) +
+                " tokens more, and the end, after a prefix of " + prefix);
+  });
+}
+
+template <class Void>
+std::pair<std::int32_t, std::int32_t> Structure::sizes() const {
+  if (data_ == nullptr) return {0, 0};
+  auto const lock = std::scoped_lock(data_->mutex);
+  return {data_->grammar.automaton()->nodes(), data_->masks == nullptr ? 0 : data_->masks->machine().states()};
+}
+
+}  // namespace sluice::inline v0
