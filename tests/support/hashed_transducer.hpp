@@ -155,7 +155,8 @@ struct Labelling {
   std::vector<FrameRange> frames;                          ///< of that
 };
 
-/// Which alignments exist.
+/// Which alignments exist. Labels that stand on a frame count there whether they move on or not: so NeMo's greedy decoding of a TDT counts
+/// them (nemo/collections/asr/parts/submodules/rnnt_greedy_decoding.py: `symbols_added` against `max_symbols`).
 struct AlignmentLimits {
   std::int32_t most_symbols = 1000;         ///< labels at one frame
   std::int32_t most_labels = 1000;          ///< labels in all
@@ -189,7 +190,7 @@ std::vector<Labelling> all_labellings(HashedLines const& lines, Utterance const&
         self(self, frame + moved, 0, log_prob + log_probs);
         continue;
       }
-      if (moved == 0 && symbols >= limits.most_symbols) continue;
+      if (symbols >= limits.most_symbols) continue;
       auto const count = static_cast<std::int32_t>(labels.size());
       if (count >= limits.most_labels || count >= limits.most_labels_a_frame * (frame + 1)) continue;
       labels.push_back(tokens.label(token));

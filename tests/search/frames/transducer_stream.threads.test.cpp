@@ -373,7 +373,9 @@ TEST_CASE("greedy decoding with a language model takes the best sum at every ste
       };
       Token best = -1;
       for (Token token = 0; token < lines.tokens.size(); ++token)
-        if ((symbols < 2 || lines.tokens.frames(token) > 0) && (best < 0 || score(token) > score(best))) best = token;
+        if ((symbols < 2 || lines.tokens.is_blank(lines.tokens.label(token))) &&
+            (best < 0 || score(token) > score(best)))
+          best = token;
       sum += score(best);
       if (!lines.tokens.is_blank(lines.tokens.label(best))) labels.push_back(lines.tokens.label(best));
       symbols = lines.tokens.frames(best) > 0 ? 0 : symbols + 1, frame += lines.tokens.frames(best);

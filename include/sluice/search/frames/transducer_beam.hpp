@@ -62,8 +62,8 @@ struct TransducerBeam {
   std::int32_t n_best = 1;    ///< hypotheses returned; in [1, width]
   /// Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`.
   std::int32_t candidates = 0;
-  /// Labels at one frame, at most; then only what moves on may follow. TransducerOrder::alignment: so many times the
-  /// frames up to there in all. >= 1
+  /// Labels at one frame, at most; then only blanks may follow. TransducerOrder::alignment: so many times the frames up
+  /// to there in all. >= 1
   std::int32_t most_symbols = 10;
   std::int32_t most_labels = 0;  ///< labels of an output, at most; 0: no other bound
   /// Hypotheses so much less probable (natural logarithm) than the best they are compared with are dropped; > 0.
@@ -148,10 +148,7 @@ struct TransducerBeam {
         if constexpr (!detail::LabelRules<R>::none) s.outputs.spell(one.node, s.labels);
         s.beam.plan_row(plan, one);
         s.rules.ask(plan, rule, s.outputs.data(one.node).rule, s.labels,
-                    {.best = full(s, one) ? 0 : listed(),
-                     .moving = order == TransducerOrder::frames && one.symbols >= most_symbols,
-                     .base = one.total,
-                     .rank = static_cast<std::int32_t>(i)});
+                    {.best = full(s, one) ? 0 : listed(), .base = one.total, .rank = static_cast<std::int32_t>(i)});
       }
     }
     if constexpr (in_rows) s.texts.rows().plan(plan);
@@ -253,8 +250,9 @@ struct TransducerBeam {
   /// Whether a hypothesis has all the labels it may have.
   bool full(State const& s, detail::Aligned const& one) const {
     auto const labels = s.outputs.depth(one.node);
-    auto const in_order = order == TransducerOrder::frames || labels < std::int64_t{most_symbols} * (one.frame + 1);
-    return !in_order || (most_labels > 0 && labels >= most_labels) ||
+    auto const most = order == TransducerOrder::frames ? one.symbols >= most_symbols
+                                                       : labels >= std::int64_t{most_symbols} * (one.frame + 1);
+    return most || (most_labels > 0 && labels >= most_labels) ||
            s.rules.stop(rule, s.outputs.data(one.node).rule, s.labels) >= 0;
   }
 

@@ -37,7 +37,7 @@ namespace sluice::inline v0 {
 template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerGreedy {
   TransducerTokens tokens{};       ///< of the model: model.tokens()
-  std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only what moves on may follow. >= 1
+  std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
   std::int32_t most_labels = 0;    ///< labels of an output, at most; 0: no other bound
   std::int32_t candidates = 8;     ///< labels of a line to which a language model is applied; >= 1
   Endpoint endpoint{};             ///< where an utterance ends, although frames go on
@@ -89,11 +89,10 @@ struct TransducerGreedy {
     if (reads(s)) {
       plan.row(0, 0, s.held, {&s.last, 1});
       auto const& labels = s.output.tokens;
-      auto const full =
-          (most_labels > 0 && std::ssize(labels) >= most_labels) || s.rules.stop(rule, s.rule.front(), labels) >= 0;
+      auto const full = s.symbols >= most_symbols || (most_labels > 0 && std::ssize(labels) >= most_labels) ||
+                        s.rules.stop(rule, s.rule.front(), labels) >= 0;
       s.rules.begin_lines(1);
-      s.rules.ask(plan, rule, s.rule.front(), labels,
-                  {.best = full ? 0 : listed(), .moving = s.symbols >= most_symbols});
+      s.rules.ask(plan, rule, s.rule.front(), labels, {.best = full ? 0 : listed()});
     }
     if constexpr (in_rows) s.texts.rows().plan(plan);
   }
