@@ -36,9 +36,11 @@ struct HashedLines {
   TransducerTokens tokens{};
   double scale = 4;
   std::int32_t context = -1;
-  float blank_logit = 0;    ///< added to blank
-  bool no_blank = false;    ///< blank is impossible
-  std::int32_t levels = 0;  ///< > 0: so many distinct logits
+  float blank_logit = 0;            ///< added to blank
+  bool no_blank = false;            ///< blank is impossible
+  std::int32_t levels = 0;          ///< > 0: so many distinct logits
+  std::vector<Token> impossible{};  ///< labels
+  bool pairs = false;               ///< the tokens of a TDT add up to one, although blank with duration 0 is none
 
   std::size_t columns() const { return static_cast<std::size_t>(tokens.labels) + tokens.durations.size(); }
   void logits(Utterance const& utterance, std::int32_t frame, std::span<Token const> labels,
@@ -55,6 +57,7 @@ struct HashedLines {
     auto& blank = out[static_cast<std::size_t>(tokens.blank)];
     blank += blank_logit;
     if (no_blank) blank = -std::numeric_limits<float>::infinity();
+    for (auto const label : impossible) out[static_cast<std::size_t>(label)] = -std::numeric_limits<float>::infinity();
   }
   /// The log-probability of every token, in double precision.
   std::vector<double> log_probs(Utterance const& utterance, std::int32_t frame, std::span<Token const> labels) const {
@@ -78,6 +81,9 @@ struct HashedLines {
       }
       all.push_back(log_prob);
     }
+    double of_all = 0;
+    for (auto const log_prob : all) of_all += std::exp(log_prob);
+    for (auto& log_prob : all) log_prob -= pairs ? std::log(of_all) : 0;
     return all;
   }
 };

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct TransducerTokens {
     std::int32_t frames = 2;
   };
 
+  /// The most frames that a token may move on.
+  static constexpr std::int32_t furthest = 1 << 20;
+
   std::int32_t labels = 0;                ///< V, with blank and the big blanks; >= 1
   Token blank = 0;                        ///< in [0, V)
   std::vector<std::int32_t> durations{};  ///< of a TDT: the frames that each of its durations moves on; empty: RNN-T
@@ -47,16 +51,25 @@ struct TransducerTokens {
             "must be at least 1: say what the model's tokens are (tokens = model.tokens())");
     auto const inside = [&](Token token) { return token >= 0 && token < labels; };
     require(inside(blank), "tokens.blank", blank, "must be one of the " + std::to_string(labels) + " labels");
-    for (auto const duration : durations) require(duration >= 0, "tokens.durations", duration, "must not be negative");
+    for (auto const duration : durations)
+      require(duration >= 0 && duration <= furthest, "tokens.durations", duration, "must be in [0, 1048576]");
+    require(std::int64_t{labels} * (std::max)(std::int64_t{1}, std::int64_t{std::ssize(durations)}) <=
+                Limits::unlimited,
+            "tokens.durations", durations.size(), "with so many labels there are too many tokens");
     require(durations.empty() || *std::max_element(durations.begin(), durations.end()) > 0, "tokens.durations",
             "only 0", "no token would ever move on");
     require(durations.empty() || (big_blanks.empty() && label_frames == 0), "tokens.durations", durations.size(),
             "a transducer with durations has neither big blanks nor label_frames");
-    require(label_frames >= 0, "tokens.label_frames", label_frames, "must not be negative");
+    require(label_frames >= 0 && label_frames <= furthest, "tokens.label_frames", label_frames,
+            "must be in [0, 1048576]");
     for (auto const& one : big_blanks) {
       require(inside(one.token) && one.token != blank, "tokens.big_blanks", one.token,
               "must be one of the labels, and not blank itself");
-      require(one.frames >= 1, "tokens.big_blanks", one.frames, "frames: must be at least 1");
+      require(one.frames >= 1 && one.frames <= furthest, "tokens.big_blanks", one.frames,
+              "frames: must be in [1, 1048576]");
+      require(std::count_if(big_blanks.begin(), big_blanks.end(),
+                            [&](auto const& other) { return other.token == one.token; }) == 1,
+              "tokens.big_blanks", one.token, "is listed more than once");
     }
   }
 

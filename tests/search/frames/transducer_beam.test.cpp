@@ -141,6 +141,63 @@ TEST_CASE("so does the order of alignments") {
   }
 }
 
+TEST_CASE("a shortlist of labels: the others are impossible, before lines are normalised") {
+  std::mt19937_64 random(37);
+  for (int trial = 0; trial < 40; ++trial) {
+    HashedLines lines{.tokens = random_tokens(random), .scale = 3};
+    Utterance const utterance{random(), 1 + static_cast<std::int32_t>(random() % 3)};
+    auto const one = lines.tokens.blanks().back();  // which a shortlist may name, or not
+    auto const kept = static_cast<Token>((lines.tokens.label(one) + 1) % lines.tokens.labels);
+    TokenSet shortlist(lines.tokens.size());
+    shortlist.insert(kept);
+    if (trial % 2 == 0) shortlist.insert(lines.tokens.blank);
+    auto fewer = lines;
+    fewer.pairs = true;
+    for (Token label = 0; label < lines.tokens.labels; ++label)
+      if (label != kept && !lines.tokens.is_blank(label)) fewer.impossible.push_back(label);
+    INFO("trial " << trial << ", " << utterance.frames << " frames, " << lines.tokens.size() << " tokens");
+    auto const search = whole(TransducerBeam<>{.tokens = lines.tokens, .most_symbols = 2});
+    Model_ model{HashedNetwork(lines)};
+    Request<Utterance, TransducerBeam<>> request{.source = utterance};
+    request.shortlist = shortlist;
+    check_all(all_labellings(fewer, utterance, {.most_symbols = 2}, NoExtra{}),
+              decode(model, std::vector{request}, search).at(0));
+  }
+  TransducerTokens const tdt{.labels = 3, .durations = {0, 1}};
+  Model_ model{HashedNetwork({.tokens = tdt})};
+  Request<Utterance, TransducerGreedy<>> request{.source = {1, 3}};
+  request.shortlist = TokenSet(6);
+  request.shortlist->insert(4);
+  auto const refused = decode(model, std::vector{request}, TransducerGreedy<>{.tokens = tdt}).at(0);
+  CHECK(refused.failure == Failure::bad_request);
+  CHECK(refused.message == "sluice: shortlist = 4: is no label: a shortlist of a transducer names labels, below 3");
+}
+
+TEST_CASE("no more labels stand on a frame than most_symbols says, whether they move on or not") {
+  HashedLines const lines{.tokens = {.labels = 3, .blank = 2, .durations = {0, 1, 2}}, .scale = 2, .blank_logit = -4};
+  auto const count = [&](Hypothesis const& h) {
+    std::map<std::int32_t, std::int32_t> labels;
+    auto most = 0;
+    for (auto const& range : h.frames) most = std::max(most, ++labels[range.begin]);
+    return most;
+  };
+  for (auto const symbols : {1, 2, 3}) {
+    auto most = 0;
+    for (auto const seed : {1, 2, 3, 4}) {
+      Utterance const utterance{static_cast<std::uint64_t>(seed), 9};
+      for (auto const& h :
+           run_one(lines, utterance,
+                   TransducerBeam<>{.tokens = lines.tokens, .width = 9, .n_best = 9, .most_symbols = symbols})
+               .hypotheses)
+        most = std::max(most, count(h));
+      auto const greedy =
+          run_one(lines, utterance, TransducerGreedy<>{.tokens = lines.tokens, .most_symbols = symbols});
+      CHECK(count(greedy.hypotheses.at(0)) <= symbols);
+    }
+    CHECK(most == symbols);
+  }
+}
+
 TEST_CASE("n_best outputs are the best ones") {
   HashedLines lines{.tokens = {.labels = 3}, .scale = 3};
   Utterance const utterance{5, 4};
@@ -682,6 +739,17 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 0}}}, "tokens.big_blanks = 0");
   refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 0}}}, "tokens.big_blanks = 0");
   refused(TransducerTokens{.labels = 3, .label_frames = -1}, "tokens.label_frames = -1");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1}, {.token = 1}}},
+          "tokens.big_blanks = 1: is listed more than once");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 2}, {.token = 1, .frames = 3}}},
+          "tokens.big_blanks = 1: is listed more than once");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 2147483647}}},
+          "tokens.big_blanks = 2147483647");
+  refused(TransducerTokens{.labels = 3, .durations = {0, 2147483647}}, "tokens.durations = 2147483647");
+  refused(TransducerTokens{.labels = 3, .label_frames = 2147483647}, "tokens.label_frames = 2147483647");
+  refused(TransducerTokens{.labels = 2147483647, .durations = {0, 1}}, "tokens.durations = 2");
+  refused(TransducerBeam<>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
+  refused(TransducerBeam<NoRule, TextModel>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
   refused(TransducerBeam<>{.tokens = tokens, .width = 0}, "width = 0");
   refused(TransducerBeam<>{.tokens = tokens, .width = 2, .n_best = 3}, "n_best = 3");
   refused(TransducerBeam<>{.tokens = tokens, .candidates = -1}, "candidates = -1");

@@ -166,6 +166,8 @@ class Admission {
       state_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
+    } catch (NoRoom const&) {
+      return refuse(*s, Failure::no_room);
     } catch (...) {
       return refuse(*s, Failure::search);
     }

@@ -54,7 +54,7 @@ struct AnySearch : Interface {
   virtual void take(AnyRequest const& request) = 0;  ///< takes the search of the request, or the decoder's
   virtual std::int32_t slot_count() const = 0;
   virtual void begin(Sentence const& sentence) = 0;
-  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: the search inserts nothing
+  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: nothing that the vocabulary never generates
   virtual void plan(Plan& plan) = 0;
   virtual bool advance(Expansion const& answer) = 0;
   virtual Progress progress() const = 0;

@@ -107,7 +107,7 @@ struct TransducerBeam {
 
   void check() const {
     tokens.check();
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width, in_rows ? 2 * std::int64_t{span()} + 5 : std::int64_t{span()} + 1);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(candidates >= 0, "candidates", candidates, "must be 0 (the width) or more");
     require(most_symbols >= 1, "most_symbols", most_symbols, "must be at least 1");
@@ -121,6 +121,8 @@ struct TransducerBeam {
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return frame_slots() + (in_rows ? width * (span() + 4) : 0); }
+  /// The blanks, and each label with every duration.
+  void insert_into(TokenSet& set) const { detail::insert_alignments(tokens, set); }
 
   void begin(State& s, Sentence const& sentence) const {
     detail::require_frames(sentence, tokens);

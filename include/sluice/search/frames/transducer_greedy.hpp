@@ -70,6 +70,8 @@ struct TransducerGreedy {
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return in_rows ? 3 : 1; }
+  /// The blanks, and each label with every duration.
+  void insert_into(TokenSet& set) const { detail::insert_alignments(tokens, set); }
 
   void begin(State& s, Sentence const& sentence) const {
     detail::require_frames(sentence, tokens);

@@ -98,6 +98,9 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
   void check() const { sluice::check(search), detail::check_rule(rule); }
   std::int32_t slot_count() const { return search.slot_count(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
+  void insert_into(State const& s, TokenSet& set) const requires detail::StateInsertingSearch<S> {
+    search.insert_into(s.inner, set);
+  }
 
   void begin(State& s, Sentence const& sentence) const {
     search.begin(s.inner, sentence);

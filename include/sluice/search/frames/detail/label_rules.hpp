@@ -32,12 +32,27 @@ template <class = void>
 void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
   require(sentence.vocabulary->size == tokens.size(), "tokens.size()", tokens.size(),
           "the model's vocabulary has " + std::to_string(sentence.vocabulary->size) + ": use tokens = model.tokens()");
+  require(sentence.source_length <= Limits::unlimited - TransducerTokens::furthest, "source length",
+          sentence.source_length, "must be at most " + std::to_string(Limits::unlimited - TransducerTokens::furthest));
   require(sentence.source_length >= 0 || sentence.growth != nullptr, "source length", sentence.source_length,
           "a search over frames needs their number: the model has no source_length(source), and the source no size()");
   require(sentence.prompt.size() == 1 && sentence.prompt.front() == tokens.blank, "prompt",
           std::to_string(sentence.prompt.size()) + " tokens", "a search over frames begins with the blank alone");
   require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
           "a search over frames takes none: use a rule");
+}
+
+/// Makes a shortlist of labels one of an alignment's tokens: each label with every duration, and the blanks. Over them lines are normalised.
+template <class = void>
+void insert_alignments(TransducerTokens const& tokens, TokenSet& set) {
+  auto const given = set;
+  for (Token token = 0; token < tokens.size(); ++token) {
+    if (token >= tokens.labels)
+      require(!given.contains(token), "shortlist", token,
+              "is no label: a shortlist of a transducer names labels, below " + std::to_string(tokens.labels));
+    auto const label = tokens.label(token);
+    if (given.contains(label) || tokens.is_blank(label)) set.insert(token);
+  }
 }
 
 /// Makes the queries for lines over alignments, with what a rule says of outputs. The rule sees labels and their
