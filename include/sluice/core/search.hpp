@@ -52,6 +52,7 @@ struct Sentence {
   Abilities abilities{};   ///< of the model: which rows it may plan
   Limits limits{};         ///< of the model
   bool traced = false;     ///< Request::traced
+  bool confident = false;  ///< Request::confidence asks
 };
 
 /// The progress of a sentence, for schedules.
@@ -79,6 +80,8 @@ struct Progress {
 /// plan and advance alternate. Optional members (one of these names with another signature is a compile error):
 ///
 ///  - `check()`: throws std::invalid_argument for invalid options, naming the option and its value;
+///  - `adapt(model)`: called once with the model that it is for, before check(): takes from it what its options leave open. Throws
+///    std::invalid_argument if they are not those of the model;
 ///  - `needs`: the Abilities that it requires of the model;
 ///  - `draft(state, draft)`: whether it wants guesses, and for what (speculative decoding);
 ///  - `settled(state, tokens)`: see SettlingSearch;
@@ -179,6 +182,13 @@ void check(S const& search) {
 }
 
 namespace detail {
+
+/// Lets a search take from a model what its options leave open.
+template <class S, class M>
+void adapt(S& search, M const& model) {
+  if constexpr (requires { search.adapt(model); }) search.adapt(model);
+  else static_assert(!stray_adapt<S>(), "sluice: a search's `adapt` must take a model, const");
+}
 
 /// The most slots that a search may ask for. More hypotheses than this are a mistake: the memory of the loop would be gone before a step.
 inline constexpr std::int32_t most_slots = 1 << 20;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -31,6 +32,8 @@ struct TransducerTokens {
   struct BigBlank {
     Token token = 0;
     std::int32_t frames = 2;
+
+    friend constexpr bool operator==(BigBlank, BigBlank) = default;
   };
 
   /// The most frames that a token may move on.
@@ -44,6 +47,21 @@ struct TransducerTokens {
   /// modified_beam_search, monotonic RNN-T).
   std::int32_t label_frames = 0;
 
+  /// Takes those of a model where nothing is said. Throws std::invalid_argument, naming what differs, where something else is said.
+  template <class = void>
+  void adapt(TransducerTokens const& model) {
+    if (labels == 0) *this = model;
+    auto const same = [](std::string_view name, auto const& mine, auto const& its) {
+      require(mine == its, name, mine,
+              "that of the model is " + std::to_string(its) + ": leave the search's tokens out, or use model.tokens()");
+    };
+    same("tokens.labels", labels, model.labels), same("tokens.blank", blank, model.blank);
+    same("tokens.label_frames", label_frames, model.label_frames);
+    require(durations == model.durations, "tokens.durations", std::to_string(durations.size()) + " of them",
+            "are not those of the model: leave the search's tokens out, or use model.tokens()");
+    require(big_blanks == model.big_blanks, "tokens.big_blanks", std::to_string(big_blanks.size()) + " of them",
+            "are not those of the model: leave the search's tokens out, or use model.tokens()");
+  }
   /// Throws std::invalid_argument, naming what is wrong.
   template <class = void>
   void check() const {

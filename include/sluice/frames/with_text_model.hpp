@@ -67,6 +67,9 @@ class WithTextModel {
   }
 
   Vocabulary vocabulary() const { return frames_.vocabulary(); }
+  /// Of a transducer.
+  decltype(auto) tokens() const requires requires(F const& frames) { frames.tokens(); }
+  { return std::as_const(frames_).tokens(); }
   /// Slots of frames and of texts hold different tokens, so what bounds these is not said here.
   Limits limits() const {
     auto const frames = sluice::limits(std::as_const(frames_)), texts = sluice::limits(std::as_const(language_));

@@ -11,6 +11,7 @@
 // label scored after another text; children lost, or alignments renumbered wrongly, where what is not needed is dropped; an endpoint
 // taken with an order that has none.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/decoder.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -720,6 +721,40 @@ TEST_CASE("what the tokens of transducers mean") {
   CHECK(moving.frames(1) == 1);
 }
 
+TEST_CASE("a search has the tokens of its model, and refuses others") {
+  TransducerTokens const tokens{.labels = 4, .blank = 1, .big_blanks = {{.token = 2, .frames = 3}}, .label_frames = 1};
+  HashedLines const lines{.tokens = tokens};
+  Utterance const utterance{3, 6};
+  using Search_ = TransducerBeam<>;
+  CHECK(identical(run_one(lines, utterance, Search_{.width = 3}),
+                  run_one(lines, utterance, Search_{.tokens = tokens, .width = 3})));
+  CHECK(identical(run_one(lines, utterance, TransducerGreedy<>{}),
+                  run_one(lines, utterance, TransducerGreedy<>{.tokens = tokens})));
+  auto const differ = [&](auto change, std::string const& message) {
+    auto other = tokens;
+    change(other);
+    Model_ model{HashedNetwork(lines)};
+    CHECK_THROWS_WITH((Decoder(model, Search_{.tokens = other})), message);
+    CHECK_THROWS_WITH((Decoder(model, TransducerGreedy<>{.tokens = other})), message);
+    Request<Utterance, Search_> const own{.source = utterance, .search = Search_{.tokens = other}};
+    auto const results = decode(model, std::vector{own, {.source = utterance, .search = Search_{}}}, Search_{});
+    CHECK(results[0].failure == Failure::bad_request);
+    CHECK(results[0].message == message);
+    CHECK(results[1].ok());
+  };
+  std::string const rest = ": leave the search's tokens out, or use model.tokens()";
+  differ([](auto& one) { one.labels = 5; }, "sluice: tokens.labels = 5: that of the model is 4" + rest);
+  differ([](auto& one) { one.blank = 0; }, "sluice: tokens.blank = 0: that of the model is 1" + rest);
+  differ([](auto& one) { one.label_frames = 0; }, "sluice: tokens.label_frames = 0: that of the model is 1" + rest);
+  differ([](auto& one) { one.big_blanks[0].frames = 2; },
+         "sluice: tokens.big_blanks = 1 of them: are not those of the model" + rest);
+  differ(
+      [](auto& one) {
+        one.durations = {0, 1};
+      },
+      "sluice: tokens.durations = 2 of them: are not those of the model" + rest);
+}
+
 TEST_CASE("options and requests that a search over a transducer refuses") {
   TransducerTokens const tokens{.labels = 3};
   auto const refused = [](auto const& value, std::string const& part) {
@@ -776,7 +811,8 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   };
   CHECK(request({.prompt = {0, 1}}, {.tokens = tokens}).find("prompt") != std::string::npos);
   CHECK(request({.prefix = {1}}, {.tokens = tokens}).find("prefix") != std::string::npos);
-  CHECK(request({}, {.tokens = {.labels = 4}}).find("tokens.size() = 4") != std::string::npos);
+  CHECK(request({.confidence = {.entropy = true}}, {.tokens = tokens}).find("confidence = asked for") !=
+        std::string::npos);
   TransducerBeam<NoRule, TokenNGrams> const few{.tokens = tokens, .language_model = TokenNGrams(table(), {0})};
   CHECK(run_one(lines, {1, 2}, few).message.find("words.size() = 1") != std::string::npos);
 }

@@ -61,6 +61,7 @@ class Admission {
   template <class = void>
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
+    if (r.problem != nullptr) std::rethrow_exception(r.problem);
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
     if (auto const* const own = r.search()) state_.searches.check(own, state_.model);
     auto const& confidence = r.confidence;

@@ -46,7 +46,8 @@ Sentence begin_search(LoopState const& state, Running& s) {
                           .seed = request.seed.value_or(s.id),
                           .abilities = state.model.abilities,
                           .limits = state.model.limits,
-                          .traced = request.traced};
+                          .traced = request.traced,
+                          .confident = request.confidence.asks()};
   s.search->begin(sentence);
   if (request.shortlist) {  // which stays as it is: the sentence may begin again
     auto& shortlist = s.shortlist = *request.shortlist;

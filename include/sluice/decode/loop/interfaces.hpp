@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,6 +48,7 @@ struct AnyRequest : Interface {
   Confidence confidence{};
   std::int32_t source_length = -1;
   bool traced = false, remember = true;
+  std::exception_ptr problem{};  ///< why it is refused, if that is known
 };
 
 /// A search and its state for one sentence.

@@ -39,6 +39,9 @@ class Forwarding : public EncodedOf<M>, public Claim<detail::KnownAbilities<M>, 
   bool proposes() const { return sluice::proposes(std::as_const(model_)); }
 
   decltype(auto) vocabulary() const { return model_.vocabulary(); }
+  /// Of a transducer: what its tokens mean.
+  decltype(auto) tokens() const requires requires(M const& model) { model.tokens(); }
+  { return std::as_const(model_).tokens(); }
   Limits limits() const { return sluice::limits(std::as_const(model_)); }
   std::int32_t source_length(Source const& source) const {
     return sluice::source_length(std::as_const(model_), source);

@@ -112,6 +112,10 @@ struct CtcBeamSearch {
                    std::to_string(sentence.limits.length) + " in a slot (Limits::length)");
     require(sentence.prompt.size() == 1, "prompt", std::to_string(sentence.prompt.size()) + " tokens",
             "a search over frames takes no prompt");
+    require(!sentence.confident, "confidence", "asked for",
+            "a search over frames has none for its tokens: Hypothesis::log_probs has each label's");
+    require(!in_rows || s.blank == sentence.vocabulary->bos, "blank", s.blank,
+            "must be that of the model beside the language model, " + std::to_string(sentence.vocabulary->bos));
     require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
             "a search over frames takes no forced prefix");
     s.whole.length = sentence.source_length, s.growth = sentence.growth;

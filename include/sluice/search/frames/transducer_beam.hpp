@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,7 +58,7 @@ enum class TransducerOrder : std::uint8_t {
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
 template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerBeam {
-  TransducerTokens tokens{};  ///< of the model: model.tokens()
+  TransducerTokens tokens{};  ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1
   std::int32_t n_best = 1;    ///< hypotheses returned; in [1, width]
   /// Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`.
@@ -105,6 +106,13 @@ struct TransducerBeam {
     bool ended = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    if constexpr (requires {
+                    { model.tokens() } -> std::convertible_to<TransducerTokens>;
+                  })
+      tokens.adapt(model.tokens());
+  }
   void check() const {
     tokens.check();
     detail::require_slots("width", width, in_rows ? 2 * std::int64_t{span()} + 5 : std::int64_t{span()} + 1);

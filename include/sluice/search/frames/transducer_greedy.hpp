@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,7 +37,7 @@ namespace sluice::inline v0 {
 /// \tparam L  a language model, as for TransducerBeam
 template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerGreedy {
-  TransducerTokens tokens{};       ///< of the model: model.tokens()
+  TransducerTokens tokens{};       ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
   std::int32_t most_labels = 0;    ///< labels of an output, at most; 0: no other bound
   std::int32_t candidates = 8;     ///< labels of a line to which a language model is applied; >= 1
@@ -61,6 +62,13 @@ struct TransducerGreedy {
     bool ended = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    if constexpr (requires {
+                    { model.tokens() } -> std::convertible_to<TransducerTokens>;
+                  })
+      tokens.adapt(model.tokens());
+  }
   void check() const {
     tokens.check();
     require(most_symbols >= 1, "most_symbols", most_symbols, "must be at least 1");

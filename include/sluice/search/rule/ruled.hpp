@@ -95,6 +95,10 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     bool begun_planning = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    detail::adapt(search, model);
+  }
   void check() const { sluice::check(search), detail::check_rule(rule); }
   std::int32_t slot_count() const { return search.slot_count(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }

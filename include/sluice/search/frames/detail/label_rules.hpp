@@ -38,6 +38,8 @@ void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
           "a search over frames needs their number: the model has no source_length(source), and the source no size()");
   require(sentence.prompt.size() == 1 && sentence.prompt.front() == tokens.blank, "prompt",
           std::to_string(sentence.prompt.size()) + " tokens", "a search over frames begins with the blank alone");
+  require(!sentence.confident, "confidence", "asked for",
+          "a search over frames has none for its tokens: Hypothesis::log_probs has each label's");
   require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
           "a search over frames takes none: use a rule");
 }
