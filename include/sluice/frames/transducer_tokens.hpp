@@ -47,10 +47,12 @@ struct TransducerTokens {
   /// modified_beam_search, monotonic RNN-T).
   std::int32_t label_frames = 0;
 
+  friend bool operator==(TransducerTokens const&, TransducerTokens const&) = default;
+
   /// Takes those of a model where nothing is said. Throws std::invalid_argument, naming what differs, where something else is said.
   template <class = void>
   void adapt(TransducerTokens const& model) {
-    if (labels == 0) *this = model;
+    if (*this == TransducerTokens()) *this = model;
     auto const same = [](std::string_view name, auto const& mine, auto const& its) {
       require(mine == its, name, mine,
               "that of the model is " + std::to_string(its) + ": leave the search's tokens out, or use model.tokens()");

@@ -120,7 +120,9 @@ struct CtcBeamSearch {
             "a search over frames takes no forced prefix");
     s.whole.length = sentence.source_length, s.growth = sentence.growth;
     s.read = s.taken = 0, s.starved = -1, s.ended = false;
-    s.block = sentence.abilities.blocks && sentence.abilities.ragged ? block : 1;
+    constexpr std::int32_t most = 4096;  // of a source that grows, so that a block of any size takes no memory
+    s.block = (std::min)(sentence.abilities.blocks && sentence.abilities.ragged ? block : 1,
+                         grows ? most : sentence.source_length);
     s.ahead.clear();
     s.fed.assign(static_cast<std::size_t>(s.block), s.blank);
     s.fed[0] = sentence.last;
