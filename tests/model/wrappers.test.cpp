@@ -182,7 +182,7 @@ TEST_CASE("the limits of wrappers are those of their models", "[wrappers]") {
     CHECK(sluice::source_length(wrapper, {1, 2}) == 11);
     CHECK(sluice::abilities(wrapper).ragged);
   };
-  check("Checked", Checked<Model_>(model), {own.slot_count - 2, own.length, own.tokens / 3});
+  check("Checked", Checked<Model_>(model), {own.slot_count - 2, own.length, (own.tokens - 4) / 3});
   check("WithDraft", WithDraft<Model_, Model_>(model, model), own);
   check("WithLookup", WithLookup<Model_>(model), own);
   check("WithSuffixCache", WithSuffixCache<Model_>(model, cache), own);
