@@ -369,6 +369,43 @@ void check_integers(R row) {
 #define SLUICE_TOKENS(S)                                                                                               \
   SLUICE_OPTION(S, tokens.labels), SLUICE_OPTION(S, tokens.blank), SLUICE_OPTION(S, tokens.label_frames)
 
+// What a wrapper of searches passes on.
+
+/// A search with every optional member.
+struct Whole {
+  struct State {};
+  static constexpr Abilities needs{.ragged = true, .blocks = true};
+  static constexpr bool takes_prefix = true, assumes_falling = true, goes_back = true;
+  std::int32_t adapted = 0, width = 3;
+
+  template <class M>
+  void adapt(M const& model) {
+    adapted = model.number;
+  }
+  void check() const { throw std::invalid_argument("checked"); }
+  std::int32_t slot_count() const { return width; }
+  void begin(State&, Sentence const&) const {}
+  void plan(State&, Plan&) const {}
+  bool advance(State&, Expansion const&) const { return true; }
+  Progress progress(State const&) const { return {}; }
+  void finish(State const&, Result&) const {}
+  bool draft(State&, Draft&) const { return true; }
+  void settled(State&, std::vector<Token>&) const {}
+  bool waits(State const&) const { return true; }
+  void insert_into(State const&, TokenSet& set) const { set.insert(9); }
+};
+struct Inserts : Greedy {
+  void insert_into(TokenSet& set) const { set.insert(8); }
+};
+/// The names of optional members of searches, as core/search.hpp declares them.
+std::set<std::string> optional_members() {
+  std::set<std::string> found{"check", "adapt", "assumes_falling"};  // which are declared elsewhere
+  std::ifstream file(SLUICE_SOURCE_DIR "/include/sluice/core/search.hpp");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("SLUICE_NAMES(")) found.insert(line.substr(13, line.find(')') - 13));
+  return found;
+}
+
 RandomFrames const sound(5, 6, 7);
 LengthLimits const few{.max = 4};
 
@@ -479,4 +516,38 @@ TEST_CASE("every integer option of a search decodes at its ends, or is refused w
       CHECK((row.name == "Ruled" || row.name == "ConstrainedBeamSearch" ||
              row.name == "CatalogueBeam"));  // see BeamSearch
   });
+}
+
+TEST_CASE("a wrapper of a search passes on every optional member", "[requests]") {
+  using R = Ruled<Whole, NoRepeatNgram>;
+  std::map<std::string, bool> passed;
+  R ruled{Whole{}, {1}};
+  struct {
+    std::int32_t number = 7;
+  } const model;
+  detail::adapt(ruled, model);
+  passed["adapt"] = ruled.search.adapted == 7;
+  try {
+    ruled.check();
+  } catch (std::invalid_argument const& error) {
+    passed["check"] = error.what() == std::string("checked");
+  }
+  passed["needs"] = needs(ruled) == Whole::needs;
+  passed["draft"] = DraftingSearch<R>;
+  passed["settled"] = SettlingSearch<R>;
+  passed["waits"] = WaitingSearch<R> && R().waits(R::State());
+  passed["takes_prefix"] = takes_prefix<R>();
+  passed["goes_back"] = goes_back<R>();
+  passed["assumes_falling"] = detail::assumes_falling<R>();
+  TokenSet set(10);
+  R().insert_into(R::State(), set), Ruled<Inserts, NoRepeatNgram>().insert_into(set);
+  passed["insert_into"] = set.contains(9) && set.contains(8);
+  CHECK(ruled.slot_count() == 3);
+  std::set<std::string> names;
+  for (auto const& [name, is] : passed) {
+    INFO(name);
+    CHECK(is);
+    names.insert(name);
+  }
+  CHECK(names == optional_members());
 }

@@ -161,8 +161,8 @@ struct Labelling {
   std::vector<FrameRange> frames;                          ///< of that
 };
 
-/// Which alignments exist. Labels that stand on a frame count there whether they move on or not: so NeMo's greedy decoding of a TDT counts
-/// them (nemo/collections/asr/parts/submodules/rnnt_greedy_decoding.py: `symbols_added` against `max_symbols`).
+/// Which alignments exist. Labels that stand on a frame count there whether they move on or not: so NeMo's GreedyTDTInfer counts them
+/// (read 2026-11-27: `symbols_added` grows with each token, and `need_loop and symbols_added < max_symbols` goes on).
 struct AlignmentLimits {
   std::int32_t most_symbols = 1000;         ///< labels at one frame
   std::int32_t most_labels = 1000;          ///< labels in all

@@ -190,6 +190,12 @@ void adapt(S& search, M const& model) {
   else static_assert(!stray_adapt<S>(), "sluice: a search's `adapt` must take a model, const");
 }
 
+template <class S, class M>
+S adapted(S search, M const& model) {
+  adapt(search, model);
+  return search;
+}
+
 /// The most slots that a search may ask for. More hypotheses than this are a mistake: the memory of the loop would be gone before a step.
 inline constexpr std::int32_t most_slots = 1 << 20;
 

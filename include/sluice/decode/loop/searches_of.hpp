@@ -69,10 +69,9 @@ struct SearchesOf final : AnySearches {
   S search;
 };
 
-/// The searches of a decoder for a model.
-template <class S, class M>
-std::unique_ptr<AnySearches> make_searches(S search, M const& model) {
-  adapt(search, model);
+/// The searches of a decoder.
+template <class S>
+std::unique_ptr<AnySearches> make_searches(S search) {
   return std::make_unique<SearchesOf<S>>(std::move(search));
 }
 

@@ -175,6 +175,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     return search.advance(s.inner, known);
   }
   Progress progress(State const& s) const { return search.progress(s.inner); }
+  bool waits(State const& s) const requires WaitingSearch<S> { return search.waits(s.inner); }
   void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
     search.settled(s.inner, tokens);
     if constexpr (ends)
