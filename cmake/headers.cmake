@@ -19,6 +19,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/falling.hpp
   include/sluice/core/detail/in_library.hpp
   include/sluice/core/detail/named.hpp
+  include/sluice/core/detail/token_tree.hpp
   include/sluice/core/detail/tree_budget.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
@@ -75,7 +76,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/loop/step_times.hpp
   include/sluice/decode/loop/stopwatch.hpp
   include/sluice/decode/loop/token_confidence.hpp
-  include/sluice/decode/loop/token_tree.hpp
   include/sluice/decode/loop/typed.hpp
   include/sluice/decode/loop/waiting_queue.hpp
   include/sluice/decode/result_order.hpp

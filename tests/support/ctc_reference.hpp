@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// CTC as the definition has it: every alignment is enumerated; and a prefix beam search over a table of prefixes.
+/// CTC as the definition has it (Graves et al. 2006, section 3.1: a path's equal neighbours joined, then blanks dropped): every alignment is
+/// enumerated; and a prefix beam search over a table of prefixes (Hannun et al. 2014, algorithm 1, without the language model's word ends).
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>

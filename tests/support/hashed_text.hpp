@@ -77,14 +77,15 @@ class HashedTextScore {
   mutable Token blank_ = -1;
 };
 
-/// Throws for a slot that is not as long as its row says.
+/// Throws for a slot that is not as long as its row says, or longer than `most` says.
 class HashedTextModel {
  public:
   using Source = std::monostate;
   static constexpr Abilities abilities{.ragged = true};
-  explicit HashedTextModel(HashedText text) : text_(text) {}
+  explicit HashedTextModel(HashedText text, Limits const& most = {}) : text_(text), most_(most) {}
 
   Vocabulary vocabulary() const { return {.size = text_.labels + 2, .bos = 0, .eos = {1}}; }
+  Limits limits() const { return most_; }
   void start(std::span<Source const* const>, std::span<Slot const> slots) {
     for (auto const slot : slots) at(slot) = {HashedText::begin(), 0}, ++live;
   }
@@ -99,7 +100,8 @@ class HashedTextModel {
       if (one.length != row.length || row.tokens.size() != 1) throw std::logic_error("not what the slot holds");
       if ((row.tokens[0] == 0) != (one.length == 0)) throw std::logic_error("bos is not where it belongs");
       if (one.length > 0) one.key = HashedText::next(one.key, row.tokens[0]);
-      ++one.length, held.push_back(one);
+      if (++one.length > most_.length) throw std::logic_error("more than a slot holds");
+      held.push_back(one);
     }
     lines_.clear();
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -122,6 +124,7 @@ class HashedTextModel {
     return slots_[i];
   }
   HashedText text_;
+  Limits most_;
   std::vector<Held> slots_;
   std::vector<float> lines_;
 };

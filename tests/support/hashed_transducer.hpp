@@ -36,9 +36,11 @@ struct HashedLines {
   TransducerTokens tokens{};
   double scale = 4;
   std::int32_t context = -1;
-  float blank_logit = 0;    ///< added to blank
-  bool no_blank = false;    ///< blank is impossible
-  std::int32_t levels = 0;  ///< > 0: so many distinct logits
+  float blank_logit = 0;            ///< added to blank
+  bool no_blank = false;            ///< blank is impossible
+  std::int32_t levels = 0;          ///< > 0: so many distinct logits
+  std::vector<Token> impossible{};  ///< labels
+  bool pairs = false;               ///< the tokens of a TDT add up to one, although blank with duration 0 is none
 
   std::size_t columns() const { return static_cast<std::size_t>(tokens.labels) + tokens.durations.size(); }
   void logits(Utterance const& utterance, std::int32_t frame, std::span<Token const> labels,
@@ -55,6 +57,7 @@ struct HashedLines {
     auto& blank = out[static_cast<std::size_t>(tokens.blank)];
     blank += blank_logit;
     if (no_blank) blank = -std::numeric_limits<float>::infinity();
+    for (auto const label : impossible) out[static_cast<std::size_t>(label)] = -std::numeric_limits<float>::infinity();
   }
   /// The log-probability of every token, in double precision.
   std::vector<double> log_probs(Utterance const& utterance, std::int32_t frame, std::span<Token const> labels) const {
@@ -78,6 +81,9 @@ struct HashedLines {
       }
       all.push_back(log_prob);
     }
+    double of_all = 0;
+    for (auto const log_prob : all) of_all += std::exp(log_prob);
+    for (auto& log_prob : all) log_prob -= pairs ? std::log(of_all) : 0;
     return all;
   }
 };
@@ -155,7 +161,8 @@ struct Labelling {
   std::vector<FrameRange> frames;                          ///< of that
 };
 
-/// Which alignments exist.
+/// Which alignments exist. Labels that stand on a frame count there whether they move on or not: so NeMo's GreedyTDTInfer counts them
+/// (read 2026-11-27: `symbols_added` grows with each token, and `need_loop and symbols_added < max_symbols` goes on).
 struct AlignmentLimits {
   std::int32_t most_symbols = 1000;         ///< labels at one frame
   std::int32_t most_labels = 1000;          ///< labels in all
@@ -189,7 +196,7 @@ std::vector<Labelling> all_labellings(HashedLines const& lines, Utterance const&
         self(self, frame + moved, 0, log_prob + log_probs);
         continue;
       }
-      if (moved == 0 && symbols >= limits.most_symbols) continue;
+      if (symbols >= limits.most_symbols) continue;
       auto const count = static_cast<std::int32_t>(labels.size());
       if (count >= limits.most_labels || count >= limits.most_labels_a_frame * (frame + 1)) continue;
       labels.push_back(tokens.label(token));

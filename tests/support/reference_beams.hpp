@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The beam searches of three engines, reimplemented over dense arrays for one sentence. Shares no code with the
-/// library.
+/// library. Read against the engines again on 2026-11-27: Marian's src/translator/beam_search.cpp (search, purgeBeams) and history.h, Sockeye
+/// 3's sockeye/beam_search.py (BeamSearch.forward, SortNormalizeAndUpdateFinished), and transformers' generation/utils.py by what its
+/// ports say of _update_finished_beams and _check_early_stop_heuristic. Nothing differed.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The samplers as formulas over the whole vocabulary in float64, after llama.cpp's src/llama-sampler.cpp.
+/// The samplers as formulas over the whole vocabulary in float64, after llama.cpp's src/llama-sampler.cpp. Whether that is what llama.cpp
+/// does, tests/engine/llama_samplers.test.cpp asks llama.cpp itself.
 #pragma once
 
 #include <sluice/search/sample/sample.hpp>

@@ -33,6 +33,17 @@ struct FrameRange {
   friend constexpr bool operator==(FrameRange, FrameRange) = default;
 };
 
+/// Seconds of a source.
+struct TimeRange {
+  double begin = 0, end = 0;
+};
+/// When frames are.
+/// \param stride  seconds from a frame to the next: what the network reads a second in, times what it leaves out (0.01 s * 4, say)
+/// \param first   the time at which frame 0 begins: of a stream that goes on where another ended (CtcStream::rest), say
+constexpr TimeRange seconds(FrameRange frames, double stride, double first = 0) {
+  return {first + frames.begin * stride, first + frames.end * stride};
+}
+
 /// One output sequence.
 struct Hypothesis {
   std::vector<Token> tokens{};     ///< forced prefix and generated tokens, final eos included; the prompt is not

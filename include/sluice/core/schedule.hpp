@@ -14,7 +14,6 @@
 #include <span>
 #include <vector>
 
-SLUICE_NAMES(adapt)
 
 namespace sluice::inline v0 {
 

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/named.hpp>
+#include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
@@ -13,9 +14,12 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -48,6 +52,7 @@ struct Sentence {
   Abilities abilities{};   ///< of the model: which rows it may plan
   Limits limits{};         ///< of the model
   bool traced = false;     ///< Request::traced
+  bool confident = false;  ///< Request::confidence asks
 };
 
 /// The progress of a sentence, for schedules.
@@ -75,12 +80,15 @@ struct Progress {
 /// plan and advance alternate. Optional members (one of these names with another signature is a compile error):
 ///
 ///  - `check()`: throws std::invalid_argument for invalid options, naming the option and its value;
+///  - `adapt(model)`: called once with the model that it is for, before check(): takes from it what its options leave open. Throws
+///    std::invalid_argument if they are not those of the model;
 ///  - `needs`: the Abilities that it requires of the model;
 ///  - `draft(state, draft)`: whether it wants guesses, and for what (speculative decoding);
 ///  - `settled(state, tokens)`: see SettlingSearch;
 ///  - `waits(state)`: whether it can plan nothing before the source has grown (Sentence::growth). The loop then leaves it out of steps.
 ///    Without this member, a search takes only sources that are over;
-///  - `insert_into(set)`: inserts the tokens that it requires into a request's shortlist;
+///  - `insert_into(set)`, or `insert_into(state, set)`: inserts the tokens that it requires into a request's shortlist, after begin(). Throws
+///    std::invalid_argument for a shortlist that it cannot serve;
 ///  - `static constexpr bool takes_prefix = true`: the search feeds a request's prefix itself; the loop feeds the prompt only;
 ///  - `static constexpr bool assumes_falling = true`: it proves its result by log-probabilities that only fall, so models with a
 ///    Limits::log_prob above 0 are refused;
@@ -175,10 +183,40 @@ void check(S const& search) {
 
 namespace detail {
 
+/// Lets a search take from a model what its options leave open.
+template <class S, class M>
+void adapt(S& search, M const& model) {
+  if constexpr (requires { search.adapt(model); }) search.adapt(model);
+  else static_assert(!stray_adapt<S>(), "sluice: a search's `adapt` must take a model, const");
+}
+
+template <class S, class M>
+S adapted(S search, M const& model) {
+  adapt(search, model);
+  return search;
+}
+
+/// The most slots that a search may ask for. More hypotheses than this are a mistake: the memory of the loop would be gone before a step.
+inline constexpr std::int32_t most_slots = 1 << 20;
+
+/// Checks an option that says how many hypotheses there are, each of which costs `each` slots.
+template <class = void>
+void require_slots(std::string_view name, std::int64_t count, std::int64_t each = 1) {
+  require(count >= 1, name, count, "must be at least 1");
+  require(each >= 1 && count <= most_slots / each, name, count,
+          "needs more slots of the model than any sentence has: must be at most " +
+              std::to_string(most_slots / (std::max)(each, std::int64_t{1})));
+}
+
 /// A search that requires some tokens in a shortlist.
 template <class S>
 concept InsertingSearch = requires(S const& search, TokenSet& set) {
   search.insert_into(set);
+};
+/// One for which they depend on the sentence.
+template <class S>
+concept StateInsertingSearch = requires(S const& search, typename S::State const& state, TokenSet& set) {
+  search.insert_into(state, set);
 };
 
 // Members that take their output by value, or const: what they write would be lost.
@@ -198,6 +236,10 @@ template <class S>
 concept InsertsIntoCopy = requires(S const& search) {
   search.insert_into(TokenSet(1));
 };
+template <class S>
+concept StateInsertsIntoCopy = requires(S const& search, typename S::State const& state) {
+  search.insert_into(state, TokenSet(1));
+};
 
 /// Compile errors for members that have the name of an optional member and another signature: they would never be called.
 template <Search S>
@@ -210,8 +252,10 @@ consteval bool search_names() {
                 "sluice: a search's `waits` must be const, take a State const& and return a bool");
   static_assert(!SettlesCopy<S> && (SettlingSearch<S> || !stray_settled<S>()),
                 "sluice: a search's `settled` must be const and take (State&, std::vector<Token>&)");
-  static_assert(!InsertsIntoCopy<S> && (InsertingSearch<S> || !stray_insert_into<S>()),
-                "sluice: a search's `insert_into` must be const and take a TokenSet&");
+  static_assert(
+      !InsertsIntoCopy<S> && !StateInsertsIntoCopy<S> &&
+          (InsertingSearch<S> || StateInsertingSearch<S> || !stray_insert_into<S>()),
+      "sluice: a search's `insert_into` must be const and take a TokenSet&, or its State const& and a TokenSet&");
   static_assert(
       requires {
         { S::takes_prefix } -> std::convertible_to<bool>;

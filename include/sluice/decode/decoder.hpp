@@ -72,7 +72,7 @@ class SLUICE_ABI_TAG Decoder {
   /// an ability that the model lacks (a compile error if the abilities are known then).
   explicit Decoder(M& model, S search = {}, P schedule = {}, E expander = {}, T trace = {}, Intake const& intake = {})
       : model_(model, std::move(expander)),
-        searches_(detail::make_searches<S>(std::move(search))),
+        searches_(detail::make_searches<S>(detail::adapted(std::move(search), std::as_const(model)))),
         schedule_(std::move(schedule), model_.abilities),
         trace_(std::move(trace)),
         loop_(model_, *searches_, schedule_, std::same_as<T, NoTrace> ? nullptr : &trace_, intake) {
@@ -164,7 +164,7 @@ class SLUICE_ABI_TAG Decoder {
   /// The decoder without its types, for what is built on it (decode(), Server).
   detail::LoopHandle& loop() { return loop_; }
   std::unique_ptr<detail::AnyRequest> wrap(SearchRequest request) const {
-    return std::make_unique<detail::RequestOf<Source, S>>(std::move(request));
+    return std::make_unique<detail::RequestOf<Source, S>>(std::move(request), std::as_const(model_.model));
   }
 
  private:

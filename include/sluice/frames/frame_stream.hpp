@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <span>
@@ -24,7 +25,8 @@
 namespace sluice::inline v0 {
 
 /// The source of a CtcStream: frames that have come, and whether more will come. Begins without frames; give it to a request, then append to
-/// the request. Copies are the same stream.
+/// the request. Copies are the same stream: several requests may read it, each from its first frame on and at its own pace, if they begin
+/// before frames are forgotten. It belongs to the thread that steps: with a Server, do not ask it anything while a request reads it.
 class FrameStream {
  public:
   std::int32_t length() const { return held_->length; }  ///< frames that have come
@@ -35,8 +37,8 @@ class FrameStream {
   struct Held {
     std::vector<float> numbers{};        // [length - first, V]
     std::int32_t first = 0, length = 0;  // those before `first` are forgotten
-    std::int32_t read = 0;
     bool over = false;
+    std::vector<std::weak_ptr<std::int32_t const>> readers{};  // how many frames each has read
   };
   std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
@@ -44,8 +46,8 @@ class FrameStream {
 /// CtcFrames for sound and pictures that come while they are decoded: frames are appended to running requests (Decoder::append,
 /// Server::append). The result is that of the whole at once, bit for bit, however the frames are cut into pieces.
 ///
-/// Frames that have been read are forgotten, all but the last 1,024, so what a request holds does not grow with its frames. It may have
-/// 2^31 - 1 of them. A frame is copied once when it comes, and once in a step of several sentences. For searches that wait for more and
+/// Frames that all requests of a stream have read are forgotten, all but the last 1,024, so what a request holds does not grow with its
+/// frames. A request that begins later, or again, is refused: give it rest(). It may have 2^31 - 1 of them. A frame is copied once when it comes, and once in a step of several sentences. For searches that wait for more and
 /// need one slot, as CtcBeamSearch does.
 class CtcStream {
  public:
@@ -103,19 +105,27 @@ class CtcStream {
     return next;
   }
 
+  /// \throws std::invalid_argument  for a stream whose first frames are forgotten
+  template <class = void>
   void start(std::span<FrameStream const* const> sources, std::span<Slot const> slot_numbers) {
+    for (auto const* source : sources)
+      require(source->held_->first == 0, "stream", "its first " + std::to_string(source->held_->first) + " frames",
+              "are forgotten: they have been read. Give it CtcStream::rest()");
     for (std::size_t i = 0; i < sources.size(); ++i) {
       auto const slot = static_cast<std::size_t>(slot_numbers[i]);
       if (slot >= slots_.size()) slots_.resize(slot + 1);
-      slots_[slot] = sources[i]->held_;
+      auto& held = *sources[i]->held_;
+      slots_[slot] = {sources[i]->held_, std::make_shared<std::int32_t>(0)};
+      std::erase_if(held.readers, [](auto const& one) { return one.expired(); });
+      held.readers.push_back(slots_[slot].read);
     }
   }
   void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers)
-      if (static_cast<std::size_t>(slot) < slots_.size()) slots_[static_cast<std::size_t>(slot)].reset();
+      if (static_cast<std::size_t>(slot) < slots_.size()) slots_[static_cast<std::size_t>(slot)] = {};
   }
 
-  /// \throws std::invalid_argument  for a row beyond the last frame that has come
+  /// \throws std::invalid_argument  for a row beyond the last frame that has come, or of frames that are forgotten
   /// \throws std::logic_error       for a search that forks a slot
   template <class = void>
   Scores<float> step(std::span<Row const> rows) {
@@ -124,14 +134,16 @@ class CtcStream {
     for (auto const& row : rows) {
       if (row.from != row.to)
         throw std::logic_error("sluice: CtcStream: a search forks a slot, and frames that are read are forgotten");
-      auto& held = *slots_[static_cast<std::size_t>(row.to)];
-      auto const end = row.length + static_cast<std::int32_t>(row.tokens.size());
-      if (end > held.length) require(false, "frame", end, "only " + std::to_string(held.length) + " have come");
-      held.read = end, lines += row.lines;
+      auto const& [stream, read] = slots_[static_cast<std::size_t>(row.to)];
+      auto const end = std::int64_t{row.length} + std::ssize(row.tokens);
+      if (end > stream->length) require(false, "frame", end, "only " + std::to_string(stream->length) + " have come");
+      if (end - row.lines < stream->first)
+        require(false, "frame", end - row.lines, "the first " + std::to_string(stream->first) + " are forgotten");
+      *read = static_cast<std::int32_t>(end), lines += row.lines;
     }
     auto const from = [&](Row const& row) {
-      auto const& held = *slots_[static_cast<std::size_t>(row.to)];
-      return held.numbers.data() + offset(held.read - row.lines - held.first);
+      auto const& [stream, read] = slots_[static_cast<std::size_t>(row.to)];
+      return stream->numbers.data() + offset(*read - row.lines - stream->first);
     };
     if (rows.size() == 1) return scores(from(rows[0]), lines, size, kind_);
     lines_.resize(static_cast<std::size_t>(lines * size));
@@ -142,10 +154,21 @@ class CtcStream {
 
  private:
   std::ptrdiff_t offset(std::int32_t frames) const { return std::ptrdiff_t{frames} * vocabulary_.size; }
-  /// Drops what has been read, if that is more than is left: each frame is moved once at most, on the average.
+  /// What a slot reads, and how many frames of it it has read.
+  struct Reading {
+    std::shared_ptr<FrameStream::Held> stream{};
+    std::shared_ptr<std::int32_t> read{};
+  };
+
+  /// Drops what all have read, if that is more than is left: each frame is moved once at most, on the average.
   void forget(FrameStream::Held& held) const {
     constexpr std::int32_t keep = 1024;
-    auto const old = held.read - keep - held.first;
+    auto read = held.length;
+    auto any = false;
+    for (auto const& one : held.readers)
+      if (auto const reader = one.lock()) read = (std::min)(read, *reader), any = true;
+    if (!any) return;
+    auto const old = read - keep - held.first;
     if (old < keep || old < held.length - held.first - old) return;
     held.numbers.erase(held.numbers.begin(), held.numbers.begin() + offset(old));
     held.first += old;
@@ -153,7 +176,7 @@ class CtcStream {
 
   Vocabulary vocabulary_;
   Kind kind_;
-  std::vector<std::shared_ptr<FrameStream::Held>> slots_;
+  std::vector<Reading> slots_;
   std::vector<float> lines_;  // [lines, V]
 };
 

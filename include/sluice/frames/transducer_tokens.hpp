@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -30,7 +32,12 @@ struct TransducerTokens {
   struct BigBlank {
     Token token = 0;
     std::int32_t frames = 2;
+
+    friend constexpr bool operator==(BigBlank, BigBlank) = default;
   };
+
+  /// The most frames that a token may move on.
+  static constexpr std::int32_t furthest = 1 << 20;
 
   std::int32_t labels = 0;                ///< V, with blank and the big blanks; >= 1
   Token blank = 0;                        ///< in [0, V)
@@ -40,6 +47,23 @@ struct TransducerTokens {
   /// modified_beam_search, monotonic RNN-T).
   std::int32_t label_frames = 0;
 
+  friend bool operator==(TransducerTokens const&, TransducerTokens const&) = default;
+
+  /// Takes those of a model where nothing is said. Throws std::invalid_argument, naming what differs, where something else is said.
+  template <class = void>
+  void adapt(TransducerTokens const& model) {
+    if (*this == TransducerTokens()) *this = model;
+    auto const same = [](std::string_view name, auto const& mine, auto const& its) {
+      require(mine == its, name, mine,
+              "that of the model is " + std::to_string(its) + ": leave the search's tokens out, or use model.tokens()");
+    };
+    same("tokens.labels", labels, model.labels), same("tokens.blank", blank, model.blank);
+    same("tokens.label_frames", label_frames, model.label_frames);
+    require(durations == model.durations, "tokens.durations", std::to_string(durations.size()) + " of them",
+            "are not those of the model: leave the search's tokens out, or use model.tokens()");
+    require(big_blanks == model.big_blanks, "tokens.big_blanks", std::to_string(big_blanks.size()) + " of them",
+            "are not those of the model: leave the search's tokens out, or use model.tokens()");
+  }
   /// Throws std::invalid_argument, naming what is wrong.
   template <class = void>
   void check() const {
@@ -47,16 +71,25 @@ struct TransducerTokens {
             "must be at least 1: say what the model's tokens are (tokens = model.tokens())");
     auto const inside = [&](Token token) { return token >= 0 && token < labels; };
     require(inside(blank), "tokens.blank", blank, "must be one of the " + std::to_string(labels) + " labels");
-    for (auto const duration : durations) require(duration >= 0, "tokens.durations", duration, "must not be negative");
+    for (auto const duration : durations)
+      require(duration >= 0 && duration <= furthest, "tokens.durations", duration, "must be in [0, 1048576]");
+    require(std::int64_t{labels} * (std::max)(std::int64_t{1}, std::int64_t{std::ssize(durations)}) <=
+                Limits::unlimited,
+            "tokens.durations", durations.size(), "with so many labels there are too many tokens");
     require(durations.empty() || *std::max_element(durations.begin(), durations.end()) > 0, "tokens.durations",
             "only 0", "no token would ever move on");
     require(durations.empty() || (big_blanks.empty() && label_frames == 0), "tokens.durations", durations.size(),
             "a transducer with durations has neither big blanks nor label_frames");
-    require(label_frames >= 0, "tokens.label_frames", label_frames, "must not be negative");
+    require(label_frames >= 0 && label_frames <= furthest, "tokens.label_frames", label_frames,
+            "must be in [0, 1048576]");
     for (auto const& one : big_blanks) {
       require(inside(one.token) && one.token != blank, "tokens.big_blanks", one.token,
               "must be one of the labels, and not blank itself");
-      require(one.frames >= 1, "tokens.big_blanks", one.frames, "frames: must be at least 1");
+      require(one.frames >= 1 && one.frames <= furthest, "tokens.big_blanks", one.frames,
+              "frames: must be in [1, 1048576]");
+      require(std::count_if(big_blanks.begin(), big_blanks.end(),
+                            [&](auto const& other) { return other.token == one.token; }) == 1,
+              "tokens.big_blanks", one.token, "is listed more than once");
     }
   }
 

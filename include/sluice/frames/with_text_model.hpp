@@ -5,12 +5,14 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/token_tree.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,10 @@ namespace sluice::inline v0 {
 /// before any frame begins a text, with the language model's bos, and is a slot of the language model from then on. One call of each a
 /// step, with the rows of all utterances. Both must return Scores (Projected makes them of hidden vectors), and the language model must
 /// be `ragged`. Sources that grow do so here too.
+///
+/// Limits of both models hold. A text that fills a slot of the language model (Limits::length) goes on no further: no label follows it. Where
+/// its slots together hold what they can (Limits::tokens), or a slot of the frames does, the step throws NoRoom. A text model's own
+/// Limits::log_prob counts too.
 ///
 /// Lines are log-probabilities over the labels, or the tokens of a Transducer's alignments. Those of the language model have been
 /// normalised over its own vocabulary; a label that stands for none of its tokens is impossible, and the blank's place has its eos.
@@ -57,12 +63,18 @@ class WithTextModel {
     for (auto const token : tokens_)
       require(token < texts.size, "WithTextModel: token", token,
               "is outside the vocabulary of " + std::to_string(texts.size));
-    bos_ = texts.bos, eos_ = texts.eos;
+    bos_ = texts.bos, eos_ = texts.eos, text_limits_ = sluice::limits(std::as_const(language_));
   }
 
   Vocabulary vocabulary() const { return frames_.vocabulary(); }
+  /// Of a transducer.
+  decltype(auto) tokens() const requires requires(F const& frames) { frames.tokens(); }
+  { return std::as_const(frames_).tokens(); }
+  /// Slots of frames and of texts hold different tokens, so what bounds these is not said here.
   Limits limits() const {
-    return {.slot_count = (std::min)(sluice::limits(frames_).slot_count, sluice::limits(language_).slot_count)};
+    auto const frames = sluice::limits(std::as_const(frames_)), texts = sluice::limits(std::as_const(language_));
+    return {.slot_count = (std::min)(frames.slot_count, texts.slot_count),
+            .log_prob = (std::max)(frames.log_prob, texts.log_prob)};
   }
   std::int32_t source_length(Source const& source) const { return sluice::source_length(frames_, source); }
   SourceGrowth growth(Source const& source) const requires GrowingModel<F> {
@@ -81,6 +93,7 @@ class WithTextModel {
     for (auto const slot : slot_numbers) {
       if (held(slot) == Holds::frames) release(frames_, slot);
       if (held(slot) == Holds::text) release(language_, slot);
+      for (auto& tree : trees_) tree.clear(slot);
       put(slot, Holds::nothing);
     }
   }
@@ -114,6 +127,8 @@ class WithTextModel {
       fed_[i] = tokens_[static_cast<std::size_t>(text_rows_[i].tokens[0])];
       text_rows_[i].tokens = {&fed_[i], 1};
     }
+    make_room(frame_rows_, sluice::limits(std::as_const(frames_)), false);
+    make_room(text_rows_, text_limits_, true);
     if (!begun_.empty()) {
       sources_.assign(begun_.size(), &source_);
       language_.start(std::span<typename L::Source const* const>(sources_), std::span<Slot const>(begun_));
@@ -145,6 +160,24 @@ class WithTextModel {
     if (i >= held_.size()) held_.resize(i + 1, Holds::nothing);
     held_[i] = what;
   }
+  /// Counts the tokens of rows. Throws NoRoom where a model that says how many it holds cannot hold them.
+  template <class = void>
+  void make_room(std::span<Row const> rows, Limits const& limits, bool of_texts) {
+    for (auto const& row : rows)
+      if (auto const after = std::int64_t{row.length} + std::ssize(row.tokens); after > limits.length)
+        throw NoRoom("sluice: WithTextModel: a slot of the " + std::string(of_texts ? "language model" : "frames") +
+                     " would hold " + std::to_string(after) + " tokens, and it holds " + std::to_string(limits.length) +
+                     " (Limits::length)");
+    if (limits.tokens == Limits{}.tokens) return;
+    auto& tree = trees_[of_texts];
+    for (auto const& row : rows)
+      if (row.length == 0) tree.clear(row.to);
+    tree.apply(rows);
+    if (tree.used() > limits.tokens)
+      throw NoRoom("sluice: WithTextModel: the slots of the " + std::string(of_texts ? "language model" : "frames") +
+                   " would hold " + std::to_string(tree.used()) + " tokens, and they hold " +
+                   std::to_string(limits.tokens) + " (Limits::tokens)");
+  }
   template <class M>
   static void release(M& model, Slot slot) {
     if constexpr (ReleasingModel<M>) model.release(std::span<Slot const>(&slot, 1));
@@ -167,9 +200,10 @@ class WithTextModel {
           for (std::size_t v = 0; v < size; ++v) to[v] = value(static_cast<Token>(v));
           continue;
         }
+        auto const full = row.length + 1 >= text_limits_.length;
         std::fill(to + tokens_.size(), to + size, -std::numeric_limits<float>::infinity());
         for (std::size_t v = 0; v < tokens_.size(); ++v)
-          to[v] = tokens_[v] < 0 ? -std::numeric_limits<float>::infinity() : value(tokens_[v]);
+          to[v] = full || tokens_[v] < 0 ? -std::numeric_limits<float>::infinity() : value(tokens_[v]);
         double end = 0;
         for (auto const eos : eos_) end += std::exp(static_cast<double>(value(eos)));
         to[blank_] = eos_.empty() ? 0 : static_cast<float>(std::log(end));
@@ -192,7 +226,9 @@ class WithTextModel {
   Token bos_ = 0, blank_ = 0;
   std::int32_t size_ = 0;  // of a line
   std::vector<Token> eos_;
-  std::vector<Holds> held_;  // [slot]
+  Limits text_limits_;
+  std::vector<Holds> held_;                 // [slot]
+  std::array<detail::TokenTree, 2> trees_;  // of what slots of frames and of texts hold, where that is limited
   std::vector<Row> frame_rows_, text_rows_;
   std::vector<Slot> begun_;
   std::vector<typename L::Source const*> sources_;

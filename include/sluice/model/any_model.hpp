@@ -88,6 +88,7 @@ class AnyModel {
 
   template <Model M, class Storage>
   struct Held final : Interface {
+    static_assert(!GrowingModel<M>, "sluice: AnyModel: sources that grow are not passed on");
     static_assert(detail::model_names<M>());
     explicit Held(M&& m) requires(!std::is_reference_v<Storage>) : model(std::move(m)) {}
     explicit Held(M& m) requires(std::is_reference_v<Storage>) : model(m) {}

@@ -267,6 +267,8 @@ inline namespace SLUICE_ISA {
 template <detail::ScoringModel M, detail::ScoringModel... Ms>
   requires(std::same_as<typename M::Source, typename Ms::Source>&&...)
 class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
+  static_assert(!GrowingModel<M>, "sluice: Ensemble: sources that grow are not passed on");
+
  public:
   /// \throws std::invalid_argument  if the weights make no sense, or two vocabularies differ in size, bos, eos or never
   explicit Ensemble(EnsembleOptions options, M& model, Ms&... models)
@@ -278,6 +280,8 @@ class Ensemble : public detail::BasicEnsemble<detail::ModelTuple<M, Ms...>> {
 /// types.
 template <detail::ScoringModel M>
 class EnsembleOf : public detail::BasicEnsemble<detail::ModelList<M>> {
+  static_assert(!GrowingModel<M>, "sluice: EnsembleOf: sources that grow are not passed on");
+
  public:
   /// Copies the pointers.
   /// \throws std::invalid_argument  as Ensemble, or if there is no model, or a pointer is null

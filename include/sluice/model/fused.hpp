@@ -95,6 +95,7 @@ class Fused
                            detail::common_of_rows(detail::known_abilities<M>(), detail::known_abilities<L>())> {
   // clang-format on
   static constexpr bool ahead = detail::fuses_encoded<M, F>;
+  static_assert(!GrowingModel<M>, "sluice: Fused: sources that grow are not passed on");
 
  public:
   using Source = typename M::Source;

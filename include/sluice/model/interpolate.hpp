@@ -62,6 +62,8 @@ class Interpolate
   // clang-format on
  public:
   using Source = typename M::Source;
+  using Wrapped = M;  ///< see core/named.hpp
+  static_assert(!GrowingModel<M>, "sluice: Interpolate: sources that grow are not passed on");
 
   /// \throws std::invalid_argument  if the weight is no number, or the vocabularies differ in size, bos, eos or never
   Interpolate(M& model, L& language, double weight, F source_of = {})
@@ -113,6 +115,11 @@ class Interpolate
     if (fused()) mixture_.add_log_probs(language_.step(rows), weight_);
     return mixture_.scores(Kind::log_probs);
   }
+
+  bool proposes() const { return sluice::proposes(std::as_const(model_)); }
+  void propose(std::span<Draft const> drafts) requires ProposingModel<M> { model_.propose(drafts); }
+  void remember(Decoded const& decoded) requires RememberingModel<M> { model_.remember(decoded); }
+  Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 
  private:
   bool fused() const { return weight_ != 0; }

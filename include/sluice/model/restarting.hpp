@@ -48,6 +48,7 @@ template <Model M>
 class Restarting
     : public detail::Claim<detail::KnownAbilities<M>, detail::with_roll_back(detail::known_abilities<M>())> {
   static_assert(!detail::known_abilities<M>().roll_back, SLUICE_ROLLS_BACK);
+  static_assert(!GrowingModel<M>, "sluice: Restarting: sources that grow are not passed on");
 
  public:
   using Source = typename M::Source;

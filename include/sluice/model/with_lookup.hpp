@@ -74,7 +74,7 @@ class WithLookup : public detail::TextFollowing<M> {
       budget_.reset(draft.tree->nodes, draft.tree->leaves);
       for_each_place(text, source, most, [&](std::span<Token const> next) { return insert(next, draft); });
     } else {
-      for_each_place(text, source, most, [&](std::span<Token const> next) { return append(next, draft), false; });
+      for_each_place(text, source, most, [&](std::span<Token const> next) { return take(next, draft), false; });
     }
   }
 
@@ -122,7 +122,7 @@ class WithLookup : public detail::TextFollowing<M> {
     return true;
   }
 
-  static void append(std::span<Token const> next, Draft const& draft) {
+  static void take(std::span<Token const> next, Draft const& draft) {
     auto const count = (std::min)(next.size(), static_cast<std::size_t>((std::max)(draft.count, 0)));
     draft.tokens->insert(draft.tokens->end(), next.begin(), next.begin() + static_cast<std::ptrdiff_t>(count));
   }

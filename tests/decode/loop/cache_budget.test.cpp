@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that cannot hold all tokens of all sentences, long prompts, and prompts that begin alike.
+#include <sluice/core/detail/token_tree.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/decode/loop/token_tree.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/model/with_draft.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slots: which are whose, and which holds the beginning of what another holds.
+#include <sluice/core/detail/token_tree.hpp>
 #include <sluice/decode/loop/slot_blocks.hpp>
-#include <sluice/decode/loop/token_tree.hpp>
 
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>

@@ -21,6 +21,7 @@
 #include <fuzz/decoder/any_search.hpp>
 #include <fuzz/decoder/bytes.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ using FuzzSearch = AnySearch<Greedy, BeamSearch, DiverseBeamSearch, Sample, Stoc
 
 inline LengthLimits draw_length(Bytes& bytes) {
   LengthLimits length{.max = bytes.between(0, 12)};
-  if (bytes.chance(3)) length.min = bytes.below(6);
+  if (bytes.chance(3)) length.min = std::min(bytes.below(6), length.max);
   if (bytes.chance(8)) length.max_factor = 0.5, length.extra = bytes.below(4);
   return length;
 }

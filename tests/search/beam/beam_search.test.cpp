@@ -93,7 +93,7 @@ TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]
     if (seed % 7 == 0 && table.size > 4) table.second_eos = 3;
     Universe universe;
     universe.maximum = 1 + static_cast<std::int32_t>(random() % (table.size > 6 ? 4 : 5));
-    if (random() % 3 == 0) universe.minimum = static_cast<std::int32_t>(random() % 4);
+    if (random() % 3 == 0) universe.minimum = std::min(static_cast<std::int32_t>(random() % 4), universe.maximum);
     if (random() % 3 == 0) universe.prompt = {4 % table.size, 3};
     if (random() % 3 == 0 && universe.maximum > 2) universe.prefix = {static_cast<Token>(table.size - 1)};
     if (!universe.prefix.empty() && table.ends(universe.prefix[0])) universe.prefix.clear();

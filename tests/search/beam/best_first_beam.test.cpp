@@ -69,7 +69,7 @@ BestFirstCase any_case(std::mt19937_64& random) {
   beam.width = 1 + static_cast<std::int32_t>(random() % 6);
   beam.n_best = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(beam.width));
   beam.length.max = static_cast<std::int32_t>(random() % 13);
-  if (random() % 3 == 0) beam.length.min = static_cast<std::int32_t>(random() % 4);
+  if (random() % 3 == 0) beam.length.min = std::min(static_cast<std::int32_t>(random() % 4), beam.length.max);
   if (beam.length.max > 3 && random() % 3 == 0) made.prefix.assign(1 + random() % 2, 4);
   beam.penalty = any_penalty(random), beam.pruning = any_pruning(random);
   beam.early_stopping.rule = EarlyStopping::Rule::exact;

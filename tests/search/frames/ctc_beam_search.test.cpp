@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,65 @@ TEST_CASE("at full width every text has the sum of its alignments, in order, on 
       sum += std::exp(h.log_prob);
     }
     CHECK_THAT(sum, WithinAbs(1, 1e-5));
+  }
+}
+
+TEST_CASE("a shortlist: texts of its labels, over which and the blank frames are normalised", "[ctc]") {
+  for (auto const kind : {Kind::log_probs, Kind::logits}) {
+    RandomFrames const frames(77, 5, 5), few(77, 5, 3);
+    auto fewer = few;  // labels 1, 3 and the blank, 2
+    for (std::int32_t t = 0; t < 5; ++t) {
+      double sum = 0;
+      for (auto const label : {1, 2, 3}) sum += std::exp(double(frames.line(t)[std::size_t(label)]));
+      for (auto const label : {1, 2, 3})
+        fewer.log_probs[std::size_t(3 * t + label - 1)] =
+            float(double(frames.line(t)[std::size_t(label)]) - std::log(sum));
+    }
+    CtcFrames<> model(5, 2, kind);
+    CtcBeamSearch<> const search{.width = 500, .n_best = 500};
+    Request<MatrixView<float const>, CtcBeamSearch<>> request{.source = frames.view()};
+    request.shortlist = TokenSet(5);
+    request.shortlist->insert(1), request.shortlist->insert(3);
+    auto const result = decode(model, std::vector{request}, search).at(0);
+    auto const expected = all_texts(fewer, 1);
+    REQUIRE(result.hypotheses.size() == expected.size());
+    for (auto const& h : result.hypotheses) {
+      auto text = h.tokens;
+      for (auto& token : text) --token;
+      CHECK_THAT(h.log_prob, WithinAbs(std::log(expected.at(text).probability), 1e-5));
+    }
+  }
+}
+
+TEST_CASE("frames that a slot of the model cannot hold are refused", "[ctc]") {
+  struct Short : CtcFrames<> {
+    using CtcFrames<>::CtcFrames;
+    Limits most;
+    std::int32_t fed = 0;
+    Limits limits() const { return most; }
+    Scores<float> step(std::span<Row const> rows) {
+      for (auto const& row : rows) fed = std::max(fed, row.length + std::int32_t(row.tokens.size()));
+      return CtcFrames<>::step(rows);
+    }
+  };
+  RandomFrames const frames(8, 12, 4), other(9, 5, 4);
+  for (auto const block : {1, 64}) {
+    CtcBeamSearch<> const search{.width = 4, .block = block};
+    auto const run = [&](Limits const& most) {
+      Short model(4, 0, Kind::log_probs);
+      model.most = most;
+      auto const results = decode(model, Sources{frames.view(), other.view()}, search, Streaming{.size = 2});
+      check_equal(results.at(1), decode_one(other, search));
+      CHECK(model.fed <= std::min<std::int64_t>(most.length, most.tokens));
+      return results.at(0);
+    };
+    check_equal(run({}), decode_one(frames, search));
+    check_equal(run({.length = 12}), decode_one(frames, search));
+    check_equal(run({.tokens = 12}), decode_one(frames, search));
+    auto const length = run({.length = 11});
+    CHECK(length.failure == Failure::no_room);
+    CHECK(length.message.find("frames = 12: those of the model hold 11 in a slot") != std::string::npos);
+    CHECK(run({.tokens = 11}).failure == Failure::no_room);
   }
 }
 
@@ -309,6 +369,9 @@ TEST_CASE("bad frames, blanks and options are named", "[ctc]") {
   CHECK_THROWS_WITH(CtcFrames<>(5, -1), "sluice: blank = -1: is outside the vocabulary of 5");
   CHECK_THROWS_WITH(CtcFrames<>(1, 0), "sluice: size = 1: a blank and at least one label are needed");
   CHECK_THROWS_WITH(CtcBeamSearch<>{.width = 0}.check(), "sluice: width = 0: must be at least 1");
+  CHECK_THROWS_WITH(
+      CtcBeamSearch<>{.width = 2147483647}.check(),
+      "sluice: width = 2147483647: needs more slots of the model than any sentence has: must be at most 1048576");
   CHECK_THROWS_WITH((CtcBeamSearch<>{.width = 3, .n_best = 4}.check()),
                     "sluice: n_best = 4: must be between 1 and the width");
   CHECK_THROWS_WITH(CtcBeamSearch<>{.top_tokens = -1}.check(), "sluice: top_tokens = -1: must not be negative");

@@ -284,6 +284,39 @@ TEST_CASE("a lexicon: words alone, in any of their spellings", "[ctc]") {
         std::string::npos);
 }
 
+TEST_CASE("the words of a lexicon's output, and where they are", "[ctc]") {
+  using Words = std::vector<std::string>;
+  auto const words = [](Lexicon const& lexicon, Hypothesis const& output) {
+    Words found;
+    for (auto const& one : lexicon.words(output)) {
+      auto const word = one.spelling < 0 ? "..." : lexicon.spellings()[std::size_t(one.spelling)].word;
+      found.push_back(word + " " + std::to_string(one.begin) + "-" + std::to_string(one.end) + " at " +
+                      std::to_string(one.frames.begin) + "-" + std::to_string(one.frames.end));
+    }
+    return found;
+  };
+  // Pieces, of which 1 and 5 begin words, 3 too, but also stands within one: 1 v, 2 e, 3 n, 4 ew, 5 new.
+  std::vector<Spelling> const spellings{{"vnews", {1, 2, 3, 4}}, {"new", {3, 4}}, {"new", {5}}, {"gnu", {3, 4}}};
+  Lexicon const pieces(spellings);
+  std::vector<float> frames(9 * 6, 0.0f);
+  Token const path[] = {0, 1, 2, 2, 3, 4, 0, 5, 5};
+  for (std::size_t t = 0; t < 9; ++t) frames[t * 6 + std::size_t(path[t])] = 9;
+  CtcFrames<> model(6, 0);
+  std::vector<MatrixView<float const>> const source{{frames.data(), 9, 6, 6}};
+  auto const heard = decode(model, source, CtcBeamSearch<Lexicon>{.rule = pieces}).at(0).hypotheses.at(0);
+  CHECK(words(pieces, heard) == Words{"vnews 0-4 at 1-6", "new 4-5 at 7-9"});
+  CHECK((seconds(pieces.words(heard).at(1).frames, 0.04, 2).begin == 2 + 7 * 0.04));
+  CHECK((seconds({0, 25}, 0.04).end == 1));
+  // With separators, the same pieces in any order; an output that is cut within a word; eos; what is no word.
+  Lexicon const spaced(spellings, {6});
+  CHECK(words(spaced, {.tokens = {6, 3, 4, 6, 6, 5, 6}}) == Words{"new 1-3 at 0-0", "new 5-6 at 0-0"});
+  CHECK(words(spaced, {.tokens = {5, 6, 1, 2}}) == Words{"new 0-1 at 0-0", "... 2-4 at 0-0"});
+  CHECK(words(spaced, {.tokens = {5, 9}, .finished = true}) == Words{"new 0-1 at 0-0"});
+  CHECK(words(spaced, {}).empty());
+  CHECK_THROWS_WITH(spaced.words({.tokens = {5, 5}}), "sluice: token 1 = 5: goes on to no word of the lexicon");
+  CHECK_THROWS_WITH(Lexicon().words({}), "sluice: lexicon = empty: must have words");
+}
+
 TEST_CASE("n-grams of tokens", "[ctc][ngram]") {
   check_all(
       CtcBeamSearch<NoRule, TokenNGrams>{}, [](Text const&) { return 0.0; }, 1);

@@ -198,6 +198,55 @@ TEST_CASE("utterance after utterance of one stream, from endpoint to endpoint", 
   CHECK(utterances > 40);
 }
 
+TEST_CASE("several requests read one stream, each at its own place", "[ctc]") {
+  RandomFrames const frames(121, 5000, 7, 4.0f);
+  CtcBeamSearch<> const wide{.width = 6, .n_best = 3}, narrow{.width = 2, .block = 1};
+  auto const expected = whole({frames}, wide).at(0), other = whole({frames}, narrow).at(0);
+  for (auto const later : {0, 700}) {  // the second request begins when so many frames have been read
+    CtcStream model(7, 2, Kind::log_probs);
+    Decoder decoder(model, wide, Streaming{.size = 4, .refill_below = 1.0});
+    FrameStream const stream;
+    auto const first = decoder.submit({.source = stream});
+    decoder.append(first, part(frames, 0, later));
+    while (decoder.step()) {
+    }
+    auto const second = decoder.submit({.source = stream, .search = narrow});
+    for (std::int32_t begin = later; begin < frames.count; begin += 430)
+      decoder.append(first, part(frames, begin, std::min(frames.count, begin + 430)), begin + 430 >= frames.count);
+    std::vector<Result> results(2);
+    Result result;
+    while (decoder.step()) {
+    }
+    while (decoder.poll(result)) results[result.id] = result;
+    check_same(results[first], expected), check_same(results[second], other);
+  }
+  // One that has read far enough for frames to be forgotten: another cannot begin there, nor the same again.
+  CtcStream model(7, 2, Kind::log_probs);
+  Decoder decoder(model, wide);
+  FrameStream const stream;
+  auto const first = decoder.submit({.source = stream});
+  for (std::int32_t begin = 0; begin < 4500; begin += 500) {
+    decoder.append(first, part(frames, begin, begin + 500));
+    while (decoder.step()) {
+    }
+  }
+  decoder.cancel(first);
+  auto const again = decoder.submit({.source = stream});
+  auto const rest = decoder.submit({.source = model.rest(stream, 4400)});
+  decoder.append(rest, part(frames, 4500, 5000), true);
+  Result result;
+  std::vector<Result> results(3);
+  while (decoder.step()) {
+  }
+  while (decoder.poll(result)) results[result.id] = result;
+  CHECK(results[first].failure == Failure::cancelled);
+  CHECK(results[again].failure == Failure::source);
+  CHECK(results[again].message.find("frames: are forgotten") != std::string::npos);
+  RandomFrames tail(121, 600, 7);
+  std::copy(frames.log_probs.end() - 600 * 7, frames.log_probs.end(), tail.log_probs.begin());
+  check_same(results[rest], whole({tail}, wide).at(0));
+}
+
 TEST_CASE("streams that end badly", "[ctc]") {
   CtcStream model(4, 0, Kind::log_probs);
   FrameStream const open;

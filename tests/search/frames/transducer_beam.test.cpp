@@ -11,6 +11,7 @@
 // label scored after another text; children lost, or alignments renumbered wrongly, where what is not needed is dropped; an endpoint
 // taken with an order that has none.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/decoder.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/schedule/batched.hpp>
@@ -138,6 +139,63 @@ TEST_CASE("so does the order of alignments") {
     TransducerBeam<> search{
         .tokens = lines.tokens, .most_labels = limits.most_labels, .order = TransducerOrder::alignment};
     check_all(all_labellings(lines, utterance, limits, NoExtra{}), run_one(lines, utterance, whole(search)));
+  }
+}
+
+TEST_CASE("a shortlist of labels: the others are impossible, before lines are normalised") {
+  std::mt19937_64 random(37);
+  for (int trial = 0; trial < 40; ++trial) {
+    HashedLines lines{.tokens = random_tokens(random), .scale = 3};
+    Utterance const utterance{random(), 1 + static_cast<std::int32_t>(random() % 3)};
+    auto const one = lines.tokens.blanks().back();  // which a shortlist may name, or not
+    auto const kept = static_cast<Token>((lines.tokens.label(one) + 1) % lines.tokens.labels);
+    TokenSet shortlist(lines.tokens.size());
+    shortlist.insert(kept);
+    if (trial % 2 == 0) shortlist.insert(lines.tokens.blank);
+    auto fewer = lines;
+    fewer.pairs = true;
+    for (Token label = 0; label < lines.tokens.labels; ++label)
+      if (label != kept && !lines.tokens.is_blank(label)) fewer.impossible.push_back(label);
+    INFO("trial " << trial << ", " << utterance.frames << " frames, " << lines.tokens.size() << " tokens");
+    auto const search = whole(TransducerBeam<>{.tokens = lines.tokens, .most_symbols = 2});
+    Model_ model{HashedNetwork(lines)};
+    Request<Utterance, TransducerBeam<>> request{.source = utterance};
+    request.shortlist = shortlist;
+    check_all(all_labellings(fewer, utterance, {.most_symbols = 2}, NoExtra{}),
+              decode(model, std::vector{request}, search).at(0));
+  }
+  TransducerTokens const tdt{.labels = 3, .durations = {0, 1}};
+  Model_ model{HashedNetwork({.tokens = tdt})};
+  Request<Utterance, TransducerGreedy<>> request{.source = {1, 3}};
+  request.shortlist = TokenSet(6);
+  request.shortlist->insert(4);
+  auto const refused = decode(model, std::vector{request}, TransducerGreedy<>{.tokens = tdt}).at(0);
+  CHECK(refused.failure == Failure::bad_request);
+  CHECK(refused.message == "sluice: shortlist = 4: is no label: a shortlist of a transducer names labels, below 3");
+}
+
+TEST_CASE("no more labels stand on a frame than most_symbols says, whether they move on or not") {
+  HashedLines const lines{.tokens = {.labels = 3, .blank = 2, .durations = {0, 1, 2}}, .scale = 2, .blank_logit = -4};
+  auto const count = [&](Hypothesis const& h) {
+    std::map<std::int32_t, std::int32_t> labels;
+    auto most = 0;
+    for (auto const& range : h.frames) most = std::max(most, ++labels[range.begin]);
+    return most;
+  };
+  for (auto const symbols : {1, 2, 3}) {
+    auto most = 0;
+    for (auto const seed : {1, 2, 3, 4}) {
+      Utterance const utterance{static_cast<std::uint64_t>(seed), 9};
+      for (auto const& h :
+           run_one(lines, utterance,
+                   TransducerBeam<>{.tokens = lines.tokens, .width = 9, .n_best = 9, .most_symbols = symbols})
+               .hypotheses)
+        most = std::max(most, count(h));
+      auto const greedy =
+          run_one(lines, utterance, TransducerGreedy<>{.tokens = lines.tokens, .most_symbols = symbols});
+      CHECK(count(greedy.hypotheses.at(0)) <= symbols);
+    }
+    CHECK(most == symbols);
   }
 }
 
@@ -365,7 +423,7 @@ TEST_CASE("greedy takes the best token at every step, and a wide beam finds more
       auto const line = lines.log_probs(utterance, frame, labels);
       Token best = -1;
       for (Token token = 0; token < lines.tokens.size(); ++token) {
-        if (symbols == 2 && lines.tokens.frames(token) == 0) continue;
+        if (symbols == 2 && !lines.tokens.is_blank(lines.tokens.label(token))) continue;
         if (best < 0 || line[static_cast<std::size_t>(token)] > line[static_cast<std::size_t>(best)]) best = token;
       }
       sum += line[static_cast<std::size_t>(best)];
@@ -663,6 +721,40 @@ TEST_CASE("what the tokens of transducers mean") {
   CHECK(moving.frames(1) == 1);
 }
 
+TEST_CASE("a search has the tokens of its model, and refuses others") {
+  TransducerTokens const tokens{.labels = 4, .blank = 1, .big_blanks = {{.token = 2, .frames = 3}}, .label_frames = 1};
+  HashedLines const lines{.tokens = tokens};
+  Utterance const utterance{3, 6};
+  using Search_ = TransducerBeam<>;
+  CHECK(identical(run_one(lines, utterance, Search_{.width = 3}),
+                  run_one(lines, utterance, Search_{.tokens = tokens, .width = 3})));
+  CHECK(identical(run_one(lines, utterance, TransducerGreedy<>{}),
+                  run_one(lines, utterance, TransducerGreedy<>{.tokens = tokens})));
+  auto const differ = [&](auto change, std::string const& message) {
+    auto other = tokens;
+    change(other);
+    Model_ model{HashedNetwork(lines)};
+    CHECK_THROWS_WITH((Decoder(model, Search_{.tokens = other})), message);
+    CHECK_THROWS_WITH((Decoder(model, TransducerGreedy<>{.tokens = other})), message);
+    Request<Utterance, Search_> const own{.source = utterance, .search = Search_{.tokens = other}};
+    auto const results = decode(model, std::vector{own, {.source = utterance, .search = Search_{}}}, Search_{});
+    CHECK(results[0].failure == Failure::bad_request);
+    CHECK(results[0].message == message);
+    CHECK(results[1].ok());
+  };
+  std::string const rest = ": leave the search's tokens out, or use model.tokens()";
+  differ([](auto& one) { one.labels = 5; }, "sluice: tokens.labels = 5: that of the model is 4" + rest);
+  differ([](auto& one) { one.blank = 0; }, "sluice: tokens.blank = 0: that of the model is 1" + rest);
+  differ([](auto& one) { one.label_frames = 0; }, "sluice: tokens.label_frames = 0: that of the model is 1" + rest);
+  differ([](auto& one) { one.big_blanks[0].frames = 2; },
+         "sluice: tokens.big_blanks = 1 of them: are not those of the model" + rest);
+  differ(
+      [](auto& one) {
+        one.durations = {0, 1};
+      },
+      "sluice: tokens.durations = 2 of them: are not those of the model" + rest);
+}
+
 TEST_CASE("options and requests that a search over a transducer refuses") {
   TransducerTokens const tokens{.labels = 3};
   auto const refused = [](auto const& value, std::string const& part) {
@@ -682,6 +774,17 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 0}}}, "tokens.big_blanks = 0");
   refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 0}}}, "tokens.big_blanks = 0");
   refused(TransducerTokens{.labels = 3, .label_frames = -1}, "tokens.label_frames = -1");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1}, {.token = 1}}},
+          "tokens.big_blanks = 1: is listed more than once");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 2}, {.token = 1, .frames = 3}}},
+          "tokens.big_blanks = 1: is listed more than once");
+  refused(TransducerTokens{.labels = 3, .big_blanks = {{.token = 1, .frames = 2147483647}}},
+          "tokens.big_blanks = 2147483647");
+  refused(TransducerTokens{.labels = 3, .durations = {0, 2147483647}}, "tokens.durations = 2147483647");
+  refused(TransducerTokens{.labels = 3, .label_frames = 2147483647}, "tokens.label_frames = 2147483647");
+  refused(TransducerTokens{.labels = 2147483647, .durations = {0, 1}}, "tokens.durations = 2");
+  refused(TransducerBeam<>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
+  refused(TransducerBeam<NoRule, TextModel>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
   refused(TransducerBeam<>{.tokens = tokens, .width = 0}, "width = 0");
   refused(TransducerBeam<>{.tokens = tokens, .width = 2, .n_best = 3}, "n_best = 3");
   refused(TransducerBeam<>{.tokens = tokens, .candidates = -1}, "candidates = -1");
@@ -708,7 +811,8 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   };
   CHECK(request({.prompt = {0, 1}}, {.tokens = tokens}).find("prompt") != std::string::npos);
   CHECK(request({.prefix = {1}}, {.tokens = tokens}).find("prefix") != std::string::npos);
-  CHECK(request({}, {.tokens = {.labels = 4}}).find("tokens.size() = 4") != std::string::npos);
+  CHECK(request({.confidence = {.entropy = true}}, {.tokens = tokens}).find("confidence = asked for") !=
+        std::string::npos);
   TransducerBeam<NoRule, TokenNGrams> const few{.tokens = tokens, .language_model = TokenNGrams(table(), {0})};
   CHECK(run_one(lines, {1, 2}, few).message.find("words.size() = 1") != std::string::npos);
 }

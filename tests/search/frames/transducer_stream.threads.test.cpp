@@ -351,6 +351,57 @@ TEST_CASE("any model beside a transducer: sums over all alignments, with what it
   }
 }
 
+TEST_CASE("a text goes on as far as a slot of the language model holds, and texts wait for room in it") {
+  std::mt19937_64 random(43);
+  HashedText const text{.labels = 3};
+  std::vector<Token> const tokens{-1, 3, 4};
+  for (int trial = 0; trial < 8; ++trial) {
+    HashedLines lines{.tokens = {.labels = 3}, .scale = 3};
+    if (trial % 2 == 1) lines.tokens.durations = {0, 1, 2};
+    Utterance const utterance{random(), 1 + static_cast<std::int32_t>(random() % 3)};
+    TransducerBeam<NoRule, TextModel> search{
+        .tokens = lines.tokens, .most_symbols = 2, .language_model = {{.weight = 0.7, .bonus = 0.25}}};
+    search.width = search.n_best = 800, search.candidates = 100;
+    auto const with = [&](Limits const& most, std::int32_t labels) {
+      SpokenModel model{SpokenNetwork(lines)};
+      HashedTextModel language(text, most);
+      WithTextModel both(model, language, tokens);
+      search.most_labels = labels;
+      return in_chunks(both, {utterance}, search, Batched{.size = 1}, 0).at(0);
+    };
+    check_same(with({.length = 4}, 0), with({}, 3));  // bos, and three labels
+    check_same(with({.length = 1}, 0), with({.length = 1}, 1));
+  }
+  HashedLines const lines{.tokens = {.labels = 3}, .scale = 5, .blank_logit = 1};
+  TransducerBeam<NoRule, TextModel> const search{
+      .tokens = lines.tokens, .width = 4, .language_model = {{.weight = 0.5}}};
+  auto const all = utterances(12, 20);
+  auto const with = [&](Limits const& most, std::uint64_t& restarted) {
+    SpokenModel model{SpokenNetwork(lines)};
+    HashedTextModel language(text, most);
+    WithTextModel both(model, language, tokens);
+    Decoder decoder(both, search, Streaming{.size = 6, .refill_below = 1.0});
+    for (auto const& one : all) decoder.submit({.source = {one, true}});
+    std::vector<Result> results(all.size());
+    Result result;
+    while (decoder.step()) {
+    }
+    while (decoder.poll(result)) results[result.id] = result;
+    restarted = decoder.statistics().restarted;
+    return results;
+  };
+  std::uint64_t never = 0, often = 0, alone = 0;
+  auto const expected = with({}, never), waited = with({.tokens = 24}, often), failed = with({.tokens = 3}, alone);
+  CHECK(never == 0);
+  CHECK(often > 0);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    check_same(waited[i], expected[i]);
+    if (failed[i].ok()) check_same(failed[i], expected[i]);
+    else CHECK(failed[i].failure == Failure::no_room);
+  }
+  CHECK(std::any_of(failed.begin(), failed.end(), [](Result const& one) { return !one.ok(); }));
+}
+
 TEST_CASE("greedy decoding with a language model takes the best sum at every step, and adds what is said of the end") {
   std::mt19937_64 random(42);
   HashedText const text{.labels = 4};
@@ -373,7 +424,9 @@ TEST_CASE("greedy decoding with a language model takes the best sum at every ste
       };
       Token best = -1;
       for (Token token = 0; token < lines.tokens.size(); ++token)
-        if ((symbols < 2 || lines.tokens.frames(token) > 0) && (best < 0 || score(token) > score(best))) best = token;
+        if ((symbols < 2 || lines.tokens.is_blank(lines.tokens.label(token))) &&
+            (best < 0 || score(token) > score(best)))
+          best = token;
       sum += score(best);
       if (!lines.tokens.is_blank(lines.tokens.label(best))) labels.push_back(lines.tokens.label(best));
       symbols = lines.tokens.frames(best) > 0 ? 0 : symbols + 1, frame += lines.tokens.frames(best);

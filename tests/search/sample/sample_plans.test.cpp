@@ -91,7 +91,7 @@ TEST_CASE("sample plans and draws as told, whatever its state and result held be
                   .top_k = static_cast<std::int32_t>(random() % 2 == 0 ? 0 : 1 + random() % 4),
                   .samples = static_cast<std::int32_t>(1 + random() % 4),
                   .distinct = random() % 4 == 0,
-                  .length = {.min = static_cast<std::int32_t>(random() % 5), .max = max}};
+                  .length = {.min = std::min(static_cast<std::int32_t>(random() % 5), max), .max = max}};
     // More than 1 has no effect here, except that the chain of samplers does everything.
     search.min_keep = std::min(static_cast<std::int32_t>(random() % 3), search.top_k > 0 ? search.top_k : 2);
     auto const min = std::min(search.length.min, max);

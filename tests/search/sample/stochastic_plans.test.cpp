@@ -51,7 +51,7 @@ TEST_CASE("stochastic_beam plans and draws as told, whatever its state and resul
     auto const forced = told.forced();
     StochasticBeam const search{.width = static_cast<std::int32_t>(1 + random() % 5),
                                 .temperature = static_cast<float>(1 + random() % 3) / 2,
-                                .length = {.min = static_cast<std::int32_t>(random() % 5), .max = max}};
+                                .length = {.min = std::min(static_cast<std::int32_t>(random() % 5), max), .max = max}};
     auto const width = static_cast<std::size_t>(search.width);
     auto const min = std::min(search.length.min, max);
     auto const sentence = told.sentence(random());

@@ -265,6 +265,7 @@ TEST_CASE("particle sample: results do not depend on batch, schedule or abilitie
               .looks = 1 + static_cast<std::int32_t>(random() % 2),
               .distinct = random() % 2 == 0,
               .length{.min = static_cast<std::int32_t>(random() % 2), .max = static_cast<std::int32_t>(random() % 9)}};
+    search.length.min = std::min(search.length.min, search.length.max);
     search.potential.salt = i;
     auto& request = requests.emplace_back();
     request.source = i, request.seed = 50 + i, request.search = search;

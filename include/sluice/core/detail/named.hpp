@@ -47,3 +47,4 @@ concept Conditional = requires {
   }  // namespace sluice::inline v0::detail
 
 SLUICE_NAMES(check)
+SLUICE_NAMES(adapt)

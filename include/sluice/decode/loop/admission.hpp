@@ -61,6 +61,7 @@ class Admission {
   template <class = void>
   void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
+    if (r.problem != nullptr) std::rethrow_exception(r.problem);
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
     if (auto const* const own = r.search()) state_.searches.check(own, state_.model);
     auto const& confidence = r.confidence;
@@ -166,6 +167,8 @@ class Admission {
       state_.tell([&](AnyTrace& trace) { trace.admitted(s->id, s->base, s->slot_count); });
     } catch (std::invalid_argument const&) {
       return refuse(*s, Failure::bad_request);
+    } catch (NoRoom const&) {
+      return refuse(*s, Failure::no_room);
     } catch (...) {
       return refuse(*s, Failure::search);
     }

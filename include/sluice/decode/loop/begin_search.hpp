@@ -24,7 +24,6 @@ Sentence begin_search(LoopState const& state, Running& s) {
   auto const& vocabulary = state.model.vocabulary;
   auto const fed = state.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);
   if (request.prompt.empty()) request.prompt.assign(1, vocabulary.bos);
-  if (auto& shortlist = request.shortlist) shortlist->insert(vocabulary.eos), shortlist->insert(request.prefix);
   for (auto const token : fed)
     require(!vocabulary.ends(token), "prefix", token, "is an end of sentence: nothing could follow");
   s.prefill.reset(request.prompt, fed, state.model.abilities);
@@ -47,13 +46,16 @@ Sentence begin_search(LoopState const& state, Running& s) {
                           .seed = request.seed.value_or(s.id),
                           .abilities = state.model.abilities,
                           .limits = state.model.limits,
-                          .traced = request.traced};
+                          .traced = request.traced,
+                          .confident = request.confidence.asks()};
   s.search->begin(sentence);
-  if (auto& shortlist = request.shortlist) {
-    auto const given = *shortlist;
-    if (!s.search->insert_into(*shortlist)) return sentence;
+  if (request.shortlist) {  // which stays as it is: the sentence may begin again
+    auto& shortlist = s.shortlist = *request.shortlist;
+    shortlist.insert(vocabulary.eos), shortlist.insert(request.prefix);
+    auto const given = shortlist;
+    if (!s.search->insert_into(shortlist)) return sentence;
     for (auto const token : vocabulary.never)  // e.g. a bos that a phrase begins with
-      if (!given.contains(token)) shortlist->erase(token);
+      if (!given.contains(token)) shortlist.erase(token);
   }
   return sentence;
 }

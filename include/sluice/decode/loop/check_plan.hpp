@@ -5,11 +5,14 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -37,10 +40,11 @@ struct PlanRules {
   std::int32_t slot_count = 1;
   Abilities abilities{};
   std::int32_t vocabulary = 0;
-  bool first = false;                 ///< the search's first plan: only slot 0 holds anything
-  std::int32_t begun = 0;             ///< first plan: tokens in slot 0
-  std::int32_t const* held{};         ///< [slots], later plans: tokens in each of the search's slots; -1: empty
-  std::vector<std::uint8_t>* seen{};  ///< scratch
+  std::int32_t length = Limits::unlimited;  ///< tokens in a slot, at most
+  bool first = false;                       ///< the search's first plan: only slot 0 holds anything
+  std::int32_t begun = 0;                   ///< first plan: tokens in slot 0
+  std::int32_t const* held{};               ///< [slots], later plans: tokens in each of the search's slots; -1: empty
+  std::vector<std::uint8_t>* seen{};        ///< scratch
 };
 
 [[noreturn]] inline void bad_plan(Row const& row, Slot base, std::string const& clause) {
@@ -48,8 +52,16 @@ struct PlanRules {
                          std::to_string(row.to - base) + ": " + clause);
 }
 
+/// How many tokens follow each other in a row, at most.
+template <class = void>
+std::int64_t deepest(Row const& row) {
+  if (row.depths == nullptr) return std::ssize(row.tokens);
+  return std::int64_t{*std::max_element(row.depths, row.depths + row.tokens.size())} + 1;
+}
+
 /// Checks what has been added since `mark`. Throws std::logic_error naming the clause of Plan::row, Plan::ask or
 /// Plan::release that it breaks. O(rows + tokens + slots + probes).
+/// \throws NoRoom  for a row after which a slot holds more than the model's can
 template <class = void>
 void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
@@ -91,6 +103,10 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
              std::to_string(most) + "]");
       most = static_cast<std::size_t>(row.depths[t]) + 1;
     }
+    if (auto const after = std::int64_t{row.length} + std::ssize(row.tokens);
+        after > rules.length && std::int64_t{row.length} + deepest(row) > rules.length)
+      throw NoRoom("sluice: a slot would hold " + std::to_string(std::int64_t{row.length} + deepest(row)) +
+                   " tokens, and those of the model hold " + std::to_string(rules.length) + " (Limits::length)");
     lines += row.lines;
     at(row.from) |= 1;
     if (row.from != row.to) at(row.to) |= 2;

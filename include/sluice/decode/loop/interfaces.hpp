@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,6 +48,7 @@ struct AnyRequest : Interface {
   Confidence confidence{};
   std::int32_t source_length = -1;
   bool traced = false, remember = true;
+  std::exception_ptr problem{};  ///< why it is refused, if that is known
 };
 
 /// A search and its state for one sentence.
@@ -54,7 +56,7 @@ struct AnySearch : Interface {
   virtual void take(AnyRequest const& request) = 0;  ///< takes the search of the request, or the decoder's
   virtual std::int32_t slot_count() const = 0;
   virtual void begin(Sentence const& sentence) = 0;
-  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: the search inserts nothing
+  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: nothing that the vocabulary never generates
   virtual void plan(Plan& plan) = 0;
   virtual bool advance(Expansion const& answer) = 0;
   virtual Progress progress() const = 0;

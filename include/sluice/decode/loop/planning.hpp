@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
@@ -69,6 +70,9 @@ class Planning {
       plan_one(s, mark);
       if (parent)
         for (auto& row : std::span(step_.rows).subspan(mark.rows)) row.from = *parent;
+    } catch (NoRoom const&) {
+      mark.restore(step_);
+      results_.finish_by_exception(s, Failure::no_room);
     } catch (...) {
       mark.restore(step_);
       results_.finish_by_exception(s, Failure::search);
@@ -103,6 +107,7 @@ class Planning {
                           .slot_count = s.slot_count,
                           .abilities = state_.model.abilities,
                           .vocabulary = state_.model.vocabulary.size,
+                          .length = state_.model.limits.length,
                           .first = !s.prefill.done(),
                           .begun = s.prefill.progress().length,
                           .held = state_.cache.slot_blocks.held(s.base),
@@ -117,7 +122,7 @@ class Planning {
     if (!rules.abilities.ragged) check_alike(step_, mark, s.base);
     auto const& request = *s.request;
     for (auto i = mark.queries; request.shortlist && i < step_.queries.size(); ++i)
-      step_.queries[i].shortlist = &*request.shortlist;
+      step_.queries[i].shortlist = &s.shortlist;
     for (auto i = mark.groups; i < step_.groups.size(); ++i) step_.groups[i].direction = request.direction;
   }
 

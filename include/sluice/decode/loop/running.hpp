@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/at_end.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/attachments.hpp>
 #include <sluice/decode/loop/check_plan.hpp>
@@ -38,6 +39,7 @@ struct Running {
   std::int32_t chunk = 0;  // tokens of its prefill that the step may feed
   std::int32_t share = 0;  // tokens of its prompt that another slot is expected to hold
   SourceGrowth growth{};   // as of this step
+  TokenSet shortlist{};    // that of the request, and what the search needs
   bool ended = false;
 
   std::size_t rows() const { return part.to.rows - part.from.rows; }

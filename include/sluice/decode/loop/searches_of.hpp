@@ -32,6 +32,7 @@ struct SearchOf final : AnySearch {
   std::int32_t slot_count() const override { return static_cast<std::int32_t>(search->slot_count()); }
   void begin(Sentence const& sentence) override { search->begin(state, sentence); }
   bool insert_into([[maybe_unused]] TokenSet& set) const override {
+    if constexpr (StateInsertingSearch<S>) search->insert_into(std::as_const(state), set);
     if constexpr (InsertingSearch<S>) search->insert_into(set);
     return InsertingSearch<S>;
   }

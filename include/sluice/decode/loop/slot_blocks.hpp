@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/token_tree.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/token_tree.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -228,10 +228,18 @@ struct TraceOf final : AnyTrace {
 
 template <class Source, class S>
 struct RequestOf final : AnyRequest {
-  explicit RequestOf(Request<Source, S>&& request) : text(std::move(request.source)), own(std::move(request.search)) {
+  template <class M>
+  RequestOf(Request<Source, S>&& request, M const& model)
+      : text(std::move(request.source)), own(std::move(request.search)) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
     seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
     confidence = request.confidence, traced = request.traced, remember = request.remember;
+    if (!own) return;
+    try {
+      adapt(*own, model);
+    } catch (...) {
+      problem = std::current_exception();
+    }
   }
   void const* source() const override { return &text; }
   void* source() override { return &text; }

@@ -39,6 +39,9 @@ class Forwarding : public EncodedOf<M>, public Claim<detail::KnownAbilities<M>, 
   bool proposes() const { return sluice::proposes(std::as_const(model_)); }
 
   decltype(auto) vocabulary() const { return model_.vocabulary(); }
+  /// Of a transducer: what its tokens mean.
+  decltype(auto) tokens() const requires requires(M const& model) { model.tokens(); }
+  { return std::as_const(model_).tokens(); }
   Limits limits() const { return sluice::limits(std::as_const(model_)); }
   std::int32_t source_length(Source const& source) const {
     return sluice::source_length(std::as_const(model_), source);
@@ -46,6 +49,12 @@ class Forwarding : public EncodedOf<M>, public Claim<detail::KnownAbilities<M>, 
   auto encode(std::span<Source const* const> sources) const requires EncodingModel<M> {
     return std::as_const(model_).encode(sources);
   }
+  SourceGrowth growth(Source const& source) const requires GrowingModel<M> {
+    return std::as_const(model_).growth(source);
+  }
+  template <class... More>
+    requires requires(M& model, Source& source, More const&... more) { model.append(source, more...); }
+  void append(Source& source, More const&... more) { model_.append(source, more...); }
   void remember(Decoded const& decoded) requires RememberingModel<M> { model_.remember(decoded); }
   Attachments attachments() requires AttachingModel<M> { return model_.attachments(); }
 

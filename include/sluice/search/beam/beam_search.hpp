@@ -57,7 +57,7 @@ struct BeamSearch {
 
   template <class = void>
   void check() const {
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width);
     early_stopping.check();
     require(n_best >= 1 && n_best <= (std::max)(width, early_stopping.needed(width)), "n_best", n_best,
             "must be between 1 and the width");

@@ -110,10 +110,11 @@ struct BestFirstBeam {
 
   template <class = void>
   void check() const {
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width, 3);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
     require(states == 0 || states >= 2, "states", states, "must be 0 (twice the width, and one) or at least 2");
+    if (states != 0) detail::require_slots("states", states);
     require(pruning.relative_local_threshold <= 0, "pruning.relative_local_threshold", pruning.relative_local_threshold,
             "compares with all candidates of a step: must be 0");
     require(!(pruning.below_finished < Pruning::off), "pruning.below_finished", pruning.below_finished,

@@ -54,7 +54,7 @@ struct DiverseBeamSearch {
   template <class = void>
   void check() const {
     search.check();
-    require(groups >= 1, "groups", groups, "must be at least 1");
+    detail::require_slots("groups", groups, search.width);
     require(penalty >= 0 && std::isfinite(penalty), "penalty", penalty, "must be a number >= 0");
     require(n_best >= 1 && n_best <= slot_count(), "n_best", n_best, "must be between 1 and groups * width");
     require(search.n_best == search.width, "search.n_best", search.n_best,

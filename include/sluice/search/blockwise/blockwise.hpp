@@ -101,7 +101,7 @@ struct Blockwise {
     require(cost >= 0 && std::isfinite(cost), "cost", cost, "must be a number >= 0");
     require(cost > 0 || (A::lossless && !draws), "cost", cost,
             "must be given: what a rule keeps that is relaxed, or draws, would depend on the time");
-    require(branches >= 1, "branches", branches, "must be at least 1");
+    detail::require_slots("branches", branches);
     require(nodes >= 0, "nodes", nodes, "must not be negative");
     accept.check(), length.check();
   }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace sluice::inline v0 {
 
@@ -32,6 +33,7 @@ struct LengthLimits {
   void check() const {
     require(min >= 0, "length.min", min, "must not be negative");
     require(max >= 0, "length.max", max, "must not be negative");
+    require(min <= max, "length.min", min, "must be at most length.max, " + std::to_string(max));
     require(min_factor >= 0 && std::isfinite(min_factor), "length.min_factor", min_factor, "must be a number >= 0");
     require(max_factor >= 0 && std::isfinite(max_factor), "length.max_factor", max_factor, "must be a number >= 0");
     require(extra >= 0, "length.extra", extra, "must not be negative");

@@ -82,7 +82,7 @@ struct CtcBeamSearch {
 
   template <class = void>
   void check() const {
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width, in_rows ? 3 : 1);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(top_tokens >= 0, "top_tokens", top_tokens, "must not be negative");
     require(!std::isnan(token_floor) && token_floor <= 0, "token_floor", token_floor, "must be a log-probability");
@@ -95,6 +95,8 @@ struct CtcBeamSearch {
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return in_rows ? 1 + 2 * width : 1; }
+  /// The blank: without it no text has frames between its labels.
+  void insert_into(State const& s, TokenSet& set) const { set.insert(s.blank); }
 
   template <class = void>
   void begin(State& s, Sentence const& sentence) const {
@@ -105,13 +107,22 @@ struct CtcBeamSearch {
     require(grows || sentence.source_length != -1, "source_length", sentence.source_length,
             "a search over frames must know their number: the model needs a source_length(source)");
     require(grows || sentence.source_length >= 1, "frames", sentence.source_length, "there must be at least one");
+    if (sentence.source_length > sentence.limits.length)
+      throw NoRoom("sluice: frames = " + std::to_string(sentence.source_length) + ": those of the model hold " +
+                   std::to_string(sentence.limits.length) + " in a slot (Limits::length)");
     require(sentence.prompt.size() == 1, "prompt", std::to_string(sentence.prompt.size()) + " tokens",
             "a search over frames takes no prompt");
+    require(!sentence.confident, "confidence", "asked for",
+            "a search over frames has none for its tokens: Hypothesis::log_probs has each label's");
+    require(!in_rows || s.blank == sentence.vocabulary->bos, "blank", s.blank,
+            "must be that of the model beside the language model, " + std::to_string(sentence.vocabulary->bos));
     require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
             "a search over frames takes no forced prefix");
     s.whole.length = sentence.source_length, s.growth = sentence.growth;
     s.read = s.taken = 0, s.starved = -1, s.ended = false;
-    s.block = sentence.abilities.blocks && sentence.abilities.ragged ? block : 1;
+    constexpr std::int32_t most = 4096;  // of a source that grows, so that a block of any size takes no memory
+    s.block = (std::min)(sentence.abilities.blocks && sentence.abilities.ragged ? block : 1,
+                         grows ? most : sentence.source_length);
     s.ahead.clear();
     s.fed.assign(static_cast<std::size_t>(s.block), s.blank);
     s.fed[0] = sentence.last;

@@ -7,6 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/query.hpp>
+#include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/frames/detail/lexicon_trie.hpp>
@@ -26,6 +27,14 @@ namespace sluice::inline v0 {
 struct Spelling {
   std::string word;
   std::vector<Token> tokens;
+};
+
+/// A word in an output, see Lexicon::words().
+struct LexiconWord {
+  std::int32_t spelling =
+      -1;  ///< of Lexicon::spellings(): the first that is spelt so; -1: the output ends within a word
+  std::int32_t begin = 0, end = 0;  ///< its tokens
+  FrameRange frames{};  ///< from the first of its first token to the last of its last; {}: the search has no frames
 };
 
 /// Texts consist of the words of a lexicon, with separators (spaces, punctuation) between them: a Rule, for CtcBeamSearch, and any search by
@@ -117,6 +126,39 @@ class Lexicon {
   void require_possible(State const& state, Output const& output, std::int32_t) const {
     require(state.node >= 0 && !state.over, "prefix", std::to_string(output.prefix) + " tokens",
             "is not a beginning of words of the lexicon");
+  }
+
+  /// The words of an output, in their order, and, of a search over frames, where they are heard or written. Separators belong to none.
+  /// \throws std::invalid_argument  naming the token that no word allows; eos may only be the last
+  template <class = void>
+  std::vector<LexiconWord> words(Hypothesis const& output) const {
+    require(!trivial(), "lexicon", "empty", "must have words");
+    std::vector<LexiconWord> found;
+    auto const size = static_cast<std::int32_t>(output.tokens.size());
+    std::int32_t node = 0, begin = 0;
+    auto const close = [&](std::int32_t end) {
+      if (end == begin) return;
+      auto const its = trie_->words(node);
+      LexiconWord one{its.empty() ? -1 : its.front(), begin, end, {}};
+      if (!output.frames.empty())
+        one.frames = {output.frames[static_cast<std::size_t>(begin)].begin,
+                      output.frames[static_cast<std::size_t>(end) - 1].end};
+      found.push_back(one);
+    };
+    for (std::int32_t i = 0; i < size; ++i) {
+      auto const token = output.tokens[static_cast<std::size_t>(i)];
+      auto const step = trie_->step(node, token);
+      if (step.node < 0) {
+        require(i + 1 == size && output.finished && trie_->may_end(node), "token " + std::to_string(i), token,
+                "goes on to no word of the lexicon");
+        return close(i), found;  // eos
+      }
+      auto const separates = trie_->separators().contains(token);
+      if (step.closes) close(i);
+      if (step.closes || separates) begin = separates ? i + 1 : i;
+      node = step.node;
+    }
+    return close(size), found;
   }
 
   /// The words as a trie; empty if everything is allowed.

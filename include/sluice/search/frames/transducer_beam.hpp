@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,13 +58,13 @@ enum class TransducerOrder : std::uint8_t {
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
 template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerBeam {
-  TransducerTokens tokens{};  ///< of the model: model.tokens()
+  TransducerTokens tokens{};  ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1
   std::int32_t n_best = 1;    ///< hypotheses returned; in [1, width]
   /// Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`.
   std::int32_t candidates = 0;
-  /// Labels at one frame, at most; then only what moves on may follow. TransducerOrder::alignment: so many times the
-  /// frames up to there in all. >= 1
+  /// Labels at one frame, at most; then only blanks may follow. TransducerOrder::alignment: so many times the frames up
+  /// to there in all. >= 1
   std::int32_t most_symbols = 10;
   std::int32_t most_labels = 0;  ///< labels of an output, at most; 0: no other bound
   /// Hypotheses so much less probable (natural logarithm) than the best they are compared with are dropped; > 0.
@@ -105,9 +106,16 @@ struct TransducerBeam {
     bool ended = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    if constexpr (requires {
+                    { model.tokens() } -> std::convertible_to<TransducerTokens>;
+                  })
+      tokens.adapt(model.tokens());
+  }
   void check() const {
     tokens.check();
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width, in_rows ? 2 * std::int64_t{span()} + 5 : std::int64_t{span()} + 1);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(candidates >= 0, "candidates", candidates, "must be 0 (the width) or more");
     require(most_symbols >= 1, "most_symbols", most_symbols, "must be at least 1");
@@ -121,6 +129,8 @@ struct TransducerBeam {
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return frame_slots() + (in_rows ? width * (span() + 4) : 0); }
+  /// The blanks, and each label with every duration.
+  void insert_into(TokenSet& set) const { detail::insert_alignments(tokens, set); }
 
   void begin(State& s, Sentence const& sentence) const {
     detail::require_frames(sentence, tokens);
@@ -148,10 +158,7 @@ struct TransducerBeam {
         if constexpr (!detail::LabelRules<R>::none) s.outputs.spell(one.node, s.labels);
         s.beam.plan_row(plan, one);
         s.rules.ask(plan, rule, s.outputs.data(one.node).rule, s.labels,
-                    {.best = full(s, one) ? 0 : listed(),
-                     .moving = order == TransducerOrder::frames && one.symbols >= most_symbols,
-                     .base = one.total,
-                     .rank = static_cast<std::int32_t>(i)});
+                    {.best = full(s, one) ? 0 : listed(), .base = one.total, .rank = static_cast<std::int32_t>(i)});
       }
     }
     if constexpr (in_rows) s.texts.rows().plan(plan);
@@ -253,8 +260,9 @@ struct TransducerBeam {
   /// Whether a hypothesis has all the labels it may have.
   bool full(State const& s, detail::Aligned const& one) const {
     auto const labels = s.outputs.depth(one.node);
-    auto const in_order = order == TransducerOrder::frames || labels < std::int64_t{most_symbols} * (one.frame + 1);
-    return !in_order || (most_labels > 0 && labels >= most_labels) ||
+    auto const most = order == TransducerOrder::frames ? one.symbols >= most_symbols
+                                                       : labels >= std::int64_t{most_symbols} * (one.frame + 1);
+    return most || (most_labels > 0 && labels >= most_labels) ||
            s.rules.stop(rule, s.outputs.data(one.node).rule, s.labels) >= 0;
   }
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,8 +37,8 @@ namespace sluice::inline v0 {
 /// \tparam L  a language model, as for TransducerBeam
 template <Rule R = NoRule, TextScore L = NoRule>
 struct TransducerGreedy {
-  TransducerTokens tokens{};       ///< of the model: model.tokens()
-  std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only what moves on may follow. >= 1
+  TransducerTokens tokens{};       ///< of the model; nothing: those that it names (model.tokens())
+  std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
   std::int32_t most_labels = 0;    ///< labels of an output, at most; 0: no other bound
   std::int32_t candidates = 8;     ///< labels of a line to which a language model is applied; >= 1
   Endpoint endpoint{};             ///< where an utterance ends, although frames go on
@@ -61,6 +62,13 @@ struct TransducerGreedy {
     bool ended = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    if constexpr (requires {
+                    { model.tokens() } -> std::convertible_to<TransducerTokens>;
+                  })
+      tokens.adapt(model.tokens());
+  }
   void check() const {
     tokens.check();
     require(most_symbols >= 1, "most_symbols", most_symbols, "must be at least 1");
@@ -70,6 +78,8 @@ struct TransducerGreedy {
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return in_rows ? 3 : 1; }
+  /// The blanks, and each label with every duration.
+  void insert_into(TokenSet& set) const { detail::insert_alignments(tokens, set); }
 
   void begin(State& s, Sentence const& sentence) const {
     detail::require_frames(sentence, tokens);
@@ -89,11 +99,10 @@ struct TransducerGreedy {
     if (reads(s)) {
       plan.row(0, 0, s.held, {&s.last, 1});
       auto const& labels = s.output.tokens;
-      auto const full =
-          (most_labels > 0 && std::ssize(labels) >= most_labels) || s.rules.stop(rule, s.rule.front(), labels) >= 0;
+      auto const full = s.symbols >= most_symbols || (most_labels > 0 && std::ssize(labels) >= most_labels) ||
+                        s.rules.stop(rule, s.rule.front(), labels) >= 0;
       s.rules.begin_lines(1);
-      s.rules.ask(plan, rule, s.rule.front(), labels,
-                  {.best = full ? 0 : listed(), .moving = s.symbols >= most_symbols});
+      s.rules.ask(plan, rule, s.rule.front(), labels, {.best = full ? 0 : listed()});
     }
     if constexpr (in_rows) s.texts.rows().plan(plan);
   }

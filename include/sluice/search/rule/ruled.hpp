@@ -95,9 +95,16 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     bool begun_planning = false;
   };
 
+  template <class M>
+  void adapt(M const& model) {
+    detail::adapt(search, model);
+  }
   void check() const { sluice::check(search), detail::check_rule(rule); }
   std::int32_t slot_count() const { return search.slot_count(); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
+  void insert_into(State const& s, TokenSet& set) const requires detail::StateInsertingSearch<S> {
+    search.insert_into(s.inner, set);
+  }
 
   void begin(State& s, Sentence const& sentence) const {
     search.begin(s.inner, sentence);
@@ -168,6 +175,7 @@ struct Ruled : detail::NeedsOf<Ruled<S, R>, S> {
     return search.advance(s.inner, known);
   }
   Progress progress(State const& s) const { return search.progress(s.inner); }
+  bool waits(State const& s) const requires WaitingSearch<S> { return search.waits(s.inner); }
   void settled(State& s, std::vector<Token>& tokens) const requires SettlingSearch<S> {
     search.settled(s.inner, tokens);
     if constexpr (ends)

@@ -116,7 +116,7 @@ struct Sample {
 
   template <class = void>
   void check() const {
-    require(samples >= 1, "samples", samples, "must be at least 1");
+    detail::require_slots("samples", samples);
     chain().check(), length.check(), watermark.check();
     require(samples == 1 || watermark.scheme != WatermarkScheme::gumbel || watermark.second > 0, "samples", samples,
             "would all be the same: the watermark's key draws each of them alike. Set watermark.second, or choose the "

@@ -82,7 +82,7 @@ struct StochasticBeam {
 
   template <class = void>
   void check() const {
-    require(width >= 1, "width", width, "must be at least 1");
+    detail::require_slots("width", width);
     require(temperature > 0 && std::isfinite(temperature), "temperature", temperature, "must be a number > 0");
     length.check();
   }

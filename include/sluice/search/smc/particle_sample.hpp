@@ -109,7 +109,7 @@ struct ParticleSample {
   };
 
   void check() const {
-    require(particles >= 1, "particles", particles, "must be at least 1");
+    detail::require_slots("particles", particles);
     require(proposal <= Proposal::product, "proposal", static_cast<int>(proposal),
             "must be model, rejection or product");
     require(resample_below >= 0 && resample_below <= 1, "resample_below", resample_below, "must be in [0, 1]");

@@ -32,12 +32,29 @@ template <class = void>
 void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
   require(sentence.vocabulary->size == tokens.size(), "tokens.size()", tokens.size(),
           "the model's vocabulary has " + std::to_string(sentence.vocabulary->size) + ": use tokens = model.tokens()");
+  require(sentence.source_length <= Limits::unlimited - TransducerTokens::furthest, "source length",
+          sentence.source_length, "must be at most " + std::to_string(Limits::unlimited - TransducerTokens::furthest));
   require(sentence.source_length >= 0 || sentence.growth != nullptr, "source length", sentence.source_length,
           "a search over frames needs their number: the model has no source_length(source), and the source no size()");
   require(sentence.prompt.size() == 1 && sentence.prompt.front() == tokens.blank, "prompt",
           std::to_string(sentence.prompt.size()) + " tokens", "a search over frames begins with the blank alone");
+  require(!sentence.confident, "confidence", "asked for",
+          "a search over frames has none for its tokens: Hypothesis::log_probs has each label's");
   require(sentence.prefix.empty(), "prefix", std::to_string(sentence.prefix.size()) + " tokens",
           "a search over frames takes none: use a rule");
+}
+
+/// Makes a shortlist of labels one of an alignment's tokens: each label with every duration, and the blanks. Over them lines are normalised.
+template <class = void>
+void insert_alignments(TransducerTokens const& tokens, TokenSet& set) {
+  auto const given = set;
+  for (Token token = 0; token < tokens.size(); ++token) {
+    if (token >= tokens.labels)
+      require(!given.contains(token), "shortlist", token,
+              "is no label: a shortlist of a transducer names labels, below " + std::to_string(tokens.labels));
+    auto const label = tokens.label(token);
+    if (given.contains(label) || tokens.is_blank(label)) set.insert(token);
+  }
 }
 
 /// Makes the queries for lines over alignments, with what a rule says of outputs. The rule sees labels and their
@@ -52,10 +69,6 @@ class LabelRules {
     tokens_ = &tokens;
     blanks_ = tokens.blanks();
     vocabulary_ = tokens.outputs();
-    moving_ = TokenSet(tokens.size());
-    moves_ = 0;
-    for (Token token = 0; token < tokens.size(); ++token)
-      if (tokens.frames(token) > 0) moving_.insert(token), moves_ += tokens.is_blank(tokens.label(token)) ? 0 : 1;
     auto seen = sentence;
     seen.vocabulary = &vocabulary_, seen.prompt = {};
     auto const state = rule.initial(seen);
@@ -67,8 +80,6 @@ class LabelRules {
   Vocabulary const& vocabulary() const { return vocabulary_; }
   /// The blanks, in the order of every query's probes.
   std::span<Token const> blanks() const { return blanks_; }
-  /// Whether any label moves on.
-  bool labels_move() const { return moves_ > 0; }
 
   /// Starts a plan of so many lines.
   void begin_lines(std::size_t lines) {
@@ -77,8 +88,7 @@ class LabelRules {
   }
   /// What a hypothesis wants of its line.
   struct Wish {
-    std::int32_t best = 0;  ///< labels listed (with their durations), besides blanks; 0: none
-    bool moving = false;    ///< only tokens that move on
+    std::int32_t best = 0;  ///< labels listed (with their durations), besides blanks; 0: only blanks may follow
     double base = 0;
     std::int32_t rank = 0;
   };
@@ -88,11 +98,10 @@ class LabelRules {
     auto& line = lines_[count_++];
     line.edits.clear(), line.all = 0;
     Query query{.base = wish.base, .rank = wish.rank, .best = 0, .probes = blanks_, .stage = Stage::after_softmax};
-    if (wish.best > 0 && (!wish.moving || labels_move())) {
+    if (wish.best > 0) {
       query.best = (std::min)(wish.best, tokens_->size() - static_cast<std::int32_t>(blanks_.size())) +
                    static_cast<std::int32_t>(blanks_.size());
-      query.only = wish.moving ? &moving_ : nullptr;
-      if constexpr (!none) rule_line(rule, state, labels, wish, query, line);
+      if constexpr (!none) rule_line(rule, state, labels, query, line);
     }
     plan.ask(query);
   }
@@ -143,8 +152,8 @@ class LabelRules {
             .falling = false};
   }
 
-  void rule_line(R const& rule, typename R::State const& state, std::span<Token const> labels, Wish const& wish,
-                 Query& query, Line& line) {
+  void rule_line(R const& rule, typename R::State const& state, std::span<Token const> labels, Query& query,
+                 Line& line) {
     SortedEdits sorted;
     if constexpr (BiasingRule<R>) {
       auto const sum = rule.bias(state, place(labels.empty(), false), line.edits);
@@ -176,7 +185,6 @@ class LabelRules {
           for (auto token = label; token < tokens_->size(); token += tokens_->labels) line.only.insert(token);
         }
       line.only.insert(blanks_);
-      if (wish.moving) line.only.keep(moving_);
       query.only = &line.only;
     }
   }
@@ -184,8 +192,6 @@ class LabelRules {
   TransducerTokens const* tokens_ = nullptr;
   Vocabulary vocabulary_;
   std::vector<Token> blanks_;
-  TokenSet moving_;         // tokens that move on
-  std::int32_t moves_ = 0;  // how many of them are labels
   std::vector<Line> lines_;
   std::size_t count_ = 0;
   std::vector<Edit> scratch_;
