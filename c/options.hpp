@@ -196,7 +196,7 @@ inline void set(StochasticBeam& beam, Setter& to) {
   set(beam.length, to);
   to("width", beam.width), to("temperature", beam.temperature);
 }
-inline void set(Particles& sample, Setter& to) {
+inline void set(ParticleSample<GrammarPotential>& sample, Setter& to) {
   set(sample.length, to);
   to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
   to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);
