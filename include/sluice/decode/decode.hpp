@@ -118,4 +118,18 @@ SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P
   return results;
 }
 
+/// The compile error for a class that is no Model, which says what it lacks.
+template <class M, class Inputs, class... More>
+  requires(!Model<M>)
+std::vector<Result> decode(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+  static_assert(detail::refuse_model<M>());
+  return {};
+}
+template <class M, class Inputs, class... More>
+  requires(!Model<M>)
+Statistics decode_each(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+  static_assert(detail::refuse_model<M>());
+  return {};
+}
+
 }  // namespace sluice::inline v0

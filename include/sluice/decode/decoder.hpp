@@ -175,4 +175,10 @@ class SLUICE_ABI_TAG Decoder {
   detail::LoopHandle loop_;
 };
 
+/// The compile error for a class that is no Model.
+template <class M, Search S, class... More>
+  requires(!Model<M>)
+Decoder(M&, S, More&&...)
+->Decoder<detail::NoModel<M>, S>;
+
 }  // namespace sluice::inline v0
