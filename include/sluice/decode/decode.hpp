@@ -106,7 +106,9 @@ SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&
   return decoder.statistics();
 }
 
-/// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each().
+/// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each(). The order of the
+/// arguments is that of Decoder, with the inputs after the model and without a trace. A result that failed may have no hypotheses:
+/// look at Result::ok() first.
 template <Model M, class Inputs, Search S, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
