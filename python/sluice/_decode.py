@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._language import Native, native
-from ._library import (CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, expect, library, listed, size_t,
-                       text_bytes, token_array, u64, whole)
+from ._library import (ArgumentError, CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, expect, library, listed,
+                       size_t, text_bytes, token_array, u64, whole)
 from ._model import FunctionModel, State
 from ._search import Grammar, Search, SearchHandle
 from ._trace import Trace
@@ -244,6 +244,9 @@ class Decoder:
         if texts is None:
             raise TypeError("sluice: model: needs token_bytes, the bytes of each token, before it takes a grammar or stop strings")
         array = bytes_array(texts, "token_bytes")
+        size = int(self.model.vocabulary.size)
+        if len(array) != size:
+            raise ArgumentError(f"sluice: token_bytes has {len(array)} entries: must be {size}, one for each token of the vocabulary")
         call("model_set_bytes", self._handle, array, len(array))
         self._has_bytes = True
 

@@ -80,6 +80,8 @@ class Catalogue:
         for i, sequence in enumerate(listed(sequences, "sequences", "sequences of tokens")):
             before = len(tokens)
             tokens += listed(sequence, f"sequences[{i}]", "tokens")
+            if len(tokens) == before:
+                raise ArgumentError(f"sluice: sequences[{i}] = []: must not be empty")
             lengths.append(len(tokens) - before)
         array, _ = token_array(tokens, "sequences")
         self._own(create("catalogue_create", array, (size_t * len(lengths))(*lengths), len(lengths)))
@@ -227,6 +229,8 @@ class Search:
             call("search_stop", made.handle, tokens, count)
         for text in self._stop_bytes():
             call("search_stop_text", made.handle, text, len(text))
+        if isinstance(self.stop_minimum, (int, float)) and self.stop_minimum < 0:
+            raise ArgumentError(f"sluice: stop_minimum = {self.stop_minimum!r}: must not be negative")
         if self.stop_minimum != 0:
             _set("search_set", made.handle, "stop_minimum", self.stop_minimum, 0, "stop_minimum")
         return made
