@@ -45,7 +45,15 @@ using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it 
 using Sampling = Ruled<Sample, Law>;
 using Drawing = Ruled<StochasticBeam, Law>;
 using Blocks = Ruled<Blockwise<>, Law>;
-using Particles = ParticleSample<Indicator<Structure>>;
+
+/// The outputs that match a grammar, as a potential; without a grammar there is none: all outputs count, those cut at the maximum
+/// length included.
+struct GrammarPotential : Indicator<Structure> {
+  double log_final(State const& state, bool finished) const {
+    return state.masks == nullptr ? 0 : Indicator<Structure>::log_final(state, finished);
+  }
+};
+using Particles = ParticleSample<GrammarPotential>;
 using Populations = Ruled<Particles, Law>;
 using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks, Populations>;
 
@@ -86,7 +94,7 @@ struct SearchOptions {
                    items, bias, sample == nullptr ? GreenList{watermark} : GreenList(), ending);
     if (particles != nullptr) {
       auto conditioned = *particles;
-      conditioned.potential = {structure};
+      conditioned.potential = {{structure}};
       return Populations(std::move(conditioned), rule);
     }
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
@@ -188,7 +196,7 @@ inline void set(StochasticBeam& beam, Setter& to) {
   set(beam.length, to);
   to("width", beam.width), to("temperature", beam.temperature);
 }
-inline void set(ParticleSample<Indicator<Structure>>& sample, Setter& to) {
+inline void set(ParticleSample<GrammarPotential>& sample, Setter& to) {
   set(sample.length, to);
   to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
   to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);

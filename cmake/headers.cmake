@@ -290,6 +290,7 @@ set(SLUICE_HEADERS
   include/sluice/search/common/detail/single_output.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
+  include/sluice/search/common/one_of.hpp
   include/sluice/search/common/phrase.hpp
   include/sluice/search/common/phrase_matcher.hpp
   include/sluice/search/common/prefix.hpp

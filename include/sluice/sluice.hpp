@@ -94,6 +94,7 @@
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
+#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/common/phrase_matcher.hpp>
 #include <sluice/search/common/prefix.hpp>

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._language import Native, native
-from ._library import (ArgumentError, CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, library, size_t,
-                       token_array, u64)
-from ._model import State
+from ._library import (ArgumentError, CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, expect, library, listed,
+                       size_t, text_bytes, token_array, u64, whole)
+from ._model import FunctionModel, State
 from ._search import Grammar, Search, SearchHandle
 from ._trace import Trace
 from .options import Greedy
+
+_GRAMMARS = "Grammar.gbnf(text), Grammar.regex(pattern) or Grammar.json_schema(schema)"
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Request:
     search: Search | None = None
     """Replaces the call's (or the server's) search, of the same kind."""
     seed: int | None = None
-    """For its random numbers; None: the request's number."""
+    """For its random numbers. None: the request's number, from 0: the same call draws the same again."""
     trace: bool | str = False
     """Whether the result has a `trace`; a string is what its page says of the request."""
     remember: bool = True
@@ -162,7 +164,7 @@ class TraceHandle:
     """A sluice_trace."""
 
     def __init__(self, about: bool | str):
-        self.handle = create("trace_create", about.encode() if isinstance(about, str) else None)
+        self.handle = create("trace_create", text_bytes(about, "trace") if isinstance(about, (str, bytes)) else None)
         weakref.finalize(self, library.sluice_trace_free, self.handle)
 
     def read(self) -> Trace:
@@ -241,11 +243,15 @@ class Decoder:
         texts = getattr(self.model, "token_bytes", None)
         if texts is None:
             raise TypeError("sluice: model: needs token_bytes, the bytes of each token, before it takes a grammar or stop strings")
-        array = bytes_array(texts)
+        array = bytes_array(texts, "token_bytes")
+        size = int(self.model.vocabulary.size)
+        if len(array) != size:
+            raise ArgumentError(f"sluice: token_bytes has {len(array)} entries: must be {size}, one for each token of the vocabulary")
         call("model_set_bytes", self._handle, array, len(array))
         self._has_bytes = True
 
     def _compiled(self, grammar: Grammar) -> int:
+        expect(grammar, Grammar, "grammar", _GRAMMARS)
         if grammar not in self._grammars:
             self._set_bytes()
             self._grammars[grammar] = grammar._create(self._handle)
@@ -265,15 +271,27 @@ class Decoder:
         search
             The one that found it, if it has stops.
         """
+        expect(hypothesis, Hypothesis, "hypothesis")
         self._set_bytes()
         handle = self._search(Greedy() if search is None else search)
         tokens, count = token_array(hypothesis.tokens, "hypothesis.tokens")
-        found, size = CHypothesis(tokens=tokens, count=count, stop=hypothesis.stop), size_t()
-        arguments = handle.handle, self._handle, C.byref(found), include_stop
+        found, size = CHypothesis(tokens=tokens, count=count, stop=whole(hypothesis.stop, "hypothesis.stop")), size_t()
+        arguments = handle.handle, self._handle, C.byref(found), bool(include_stop)
         call("search_text", *arguments, None, 0, C.byref(size))
         text = C.create_string_buffer(size.value + 1)
         call("search_text", *arguments, text, size.value, C.byref(size))
         return text.raw[:size.value]
+
+    def _refuse_prompt(self, request: Request, number: int) -> None:
+        """A source that nobody reads, and that looks like a prompt."""
+        source = request.source
+        if (not isinstance(self.model, FunctionModel) or self.model.takes_source or source is None
+                or not isinstance(source, (list, tuple)) and not hasattr(source, "tolist")):
+            return
+        tokens = source.tolist() if hasattr(source, "tolist") else source
+        if isinstance(tokens, (list, tuple)) and len(tokens) > 0 and all(hasattr(token, "__index__") for token in tokens):
+            raise TypeError(f"sluice: requests[{number}]: the source {source!r} looks like tokens, and the model does not read sources: "
+                            "Request(prompt=...) has a prompt, and FunctionModel(..., takes_source=True) reads sources")
 
     def _fill(self, to: Any, request: Request,
               searches: dict[int, SearchHandle]) -> tuple[int | None, TraceHandle | None, Any]:
@@ -292,9 +310,7 @@ class Decoder:
             to.search = searches[id(request.search)].handle
         seed = None
         if request.seed is not None:
-            if not 0 <= request.seed < 2**64:
-                raise ArgumentError(f"sluice: seed = {request.seed}: must be in [0, 2^64)")
-            seed = u64(request.seed)
+            seed = u64(whole(request.seed, "seed", 0, 2**64 - 1))
             to.seed = C.pointer(seed)
         trace = None
         if request.trace is not False:
@@ -319,11 +335,14 @@ class Decoder:
         """
         if errors not in ("raise", "return"):
             raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
-        if batch < 0:
-            raise ValueError(f"sluice: batch = {batch}: must not be negative")
+        batch = whole(batch, "batch", 1)
         if self._served:
             raise Error("sluice: the model belongs to a server until that is closed")
-        asked = [to_request(item) for item in requests]
+        if isinstance(requests, Request):
+            raise TypeError("sluice: requests = a Request: must be a list of them: [Request(...)]")
+        asked = [to_request(item) for item in listed(requests, "requests", "Requests, or of sources")]
+        for i, request in enumerate(asked):
+            self._refuse_prompt(request, i)
         its_search = self._search(Greedy() if search is None else search)
         state = self._state
         with self._lock:

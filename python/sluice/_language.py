@@ -9,8 +9,9 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ._library import (CBytes, CFusedOptions, CNgramOptions, bytes_array, bytes_of, call, create, i32, library, token_array)
-from ._model import State, Table, Vocabulary
+from ._library import (CBytes, CFusedOptions, CNgramOptions, bytes_array, bytes_of, call, create, expect, i32, library, listed, path_bytes,
+                       real, token_array, whole)
+from ._model import State, Table, Vocabulary, checked_vocabulary
 
 
 class NGrams:
@@ -26,7 +27,7 @@ class NGrams:
     @classmethod
     def open(cls, file: str | os.PathLike) -> NGrams:
         """The table in a file; what its first bytes are says which kind of file. A mapped one must not change."""
-        return cls(create("ngrams_open", os.fsencode(file)))
+        return cls(create("ngrams_open", path_bytes(file)))
 
     def __len__(self) -> int:
         """The number of words, with <s>, </s> and <unk>."""
@@ -34,7 +35,7 @@ class NGrams:
 
     def find(self, spellings: Iterable[str | bytes]) -> list[int]:
         """The number of the word that each spelling is; -1: there is none."""
-        given = bytes_array(spellings)
+        given = bytes_array(spellings, "spellings")
         found = (i32 * len(given))()
         call("ngrams_find", self._handle, given, len(given), found)
         return list(found)
@@ -42,15 +43,15 @@ class NGrams:
     def spelling(self, word: int) -> bytes:
         """The bytes of a word."""
         seen = CBytes()
-        call("ngrams_spelling", self._handle, word, C.byref(seen))
+        call("ngrams_spelling", self._handle, whole(word, "word"), C.byref(seen))
         return bytes_of(seen)
 
-    def log_prob(self, words: str | Sequence[str | bytes | int]) -> float:
+    def log_prob(self, words: str | bytes | Sequence[str | bytes | int]) -> float:
         """log p of a sentence: of its words and its end. Numbers, or spellings; of a string, what stands between its spaces."""
-        listed = words.split() if isinstance(words, str) else list(words)
-        if listed and isinstance(listed[0], (str, bytes)):
-            listed = self.find(listed)
-        array, count = token_array(listed, "words")
+        given = words.split() if isinstance(words, (str, bytes)) else listed(words, "words", "spellings, or of numbers")
+        if given and isinstance(given[0], (str, bytes)):
+            given = self.find(given)
+        array, count = token_array(given, "words")
         found = C.c_double()
         call("ngrams_score", self._handle, array, count, C.byref(found))
         return found.value
@@ -62,7 +63,7 @@ class NativeModel:
     vocabulary: Vocabulary
 
     def _create(self, state: State) -> Native:
-        raise NotImplementedError
+        raise TypeError("sluice: NativeModel is no model of its own: use NGramModel, Fused or WithSuffixCache")
 
 
 class Native:
@@ -86,11 +87,11 @@ class Native:
                 one.free()
 
 
-def native(model: Any, state: State) -> Native:
+def native(model: Any, state: State, name: str = "model") -> Native:
     """Any model as one of the library."""
     if isinstance(model, NativeModel):
         return model._create(state)
-    table = Table(model, state)
+    table = Table(model, state, name)
     return Native(table.create(), [table])
 
 
@@ -112,6 +113,8 @@ class NGramModel(NativeModel):
 
     def __init__(self, ngrams: NGrams, vocabulary: Vocabulary | None = None, *, words: Sequence[int] | None = None,
                  token_bytes: Sequence[str | bytes] | None = None, unknown: float = 0.0):
+        expect(ngrams, NGrams, "ngrams", "NGrams.open(file)")
+        unknown = real(unknown, "unknown")
         if vocabulary is None:
             if words is not None or token_bytes is not None or unknown:
                 raise TypeError("sluice: NGramModel: words, token_bytes and unknown need a vocabulary")
@@ -121,6 +124,9 @@ class NGramModel(NativeModel):
             if (words is None) == (token_bytes is None):
                 raise TypeError("sluice: NGramModel: needs words or token_bytes, not both")
             given, name = (words, "words") if words is not None else (token_bytes, "token_bytes")
+            checked_vocabulary(vocabulary)
+            if not hasattr(given, "__len__"):
+                raise TypeError(f"sluice: NGramModel: {name} = {given!r}: must be a list, with an entry for each token")
             if len(given) != vocabulary.size:
                 raise ValueError(f"sluice: NGramModel: {name} has {len(given)} entries: must be {vocabulary.size}, one for each token")
             self.vocabulary = vocabulary
@@ -133,12 +139,12 @@ class NGramModel(NativeModel):
         v = self.vocabulary
         eos, eos_count = token_array([v.eos] if hasattr(v.eos, "__index__") else v.eos, "vocabulary.eos")
         never, never_count = token_array(v.never, "vocabulary.never")
-        options = CNgramOptions(size=C.sizeof(CNgramOptions), vocabulary=v.size, bos=v.bos, eos=eos, eos_count=eos_count,
+        options = CNgramOptions(size=C.sizeof(CNgramOptions), vocabulary=int(v.size), bos=int(v.bos), eos=eos, eos_count=eos_count,
                                 never=never, never_count=never_count, unknown=self.unknown)
         if self._words is not None:
             options.words, _ = token_array(self._words, "words")
         else:
-            options.bytes = given = bytes_array(self._bytes)
+            options.bytes = given = bytes_array(self._bytes, "token_bytes")
         return Native(create("ngrams_model", self.ngrams._handle, C.byref(options)))
 
 
@@ -173,17 +179,17 @@ class Fused(NativeModel):
     def _create(self, state: State) -> Native:
         words, word_count = token_array(self.words, "words")
         tokens, token_count = token_array(() if self.tokens is None else self.tokens, "tokens")
-        options = CFusedOptions(size=C.sizeof(CFusedOptions), word_bonus=self.word_bonus, words=words, word_count=word_count,
-                                tokens=tokens, token_count=token_count, unknown_log_prob=self.unknown_log_prob,
-                                normalise=self.normalise)
+        options = CFusedOptions(size=C.sizeof(CFusedOptions), word_bonus=real(self.word_bonus, "word_bonus"), words=words,
+                                word_count=word_count, tokens=tokens, token_count=token_count,
+                                unknown_log_prob=real(self.unknown_log_prob, "unknown_log_prob"), normalise=bool(self.normalise))
         if self.unknown is not None:
-            unknown = i32(self.unknown)
+            unknown = i32(whole(self.unknown, "unknown"))
             options.unknown = C.pointer(unknown)
         parts: list[Native] = []
         try:
             parts += [native(self.model, state)]
-            parts += [native(self.language, state)]
-            return Native(create("model_fuse", parts[0].handle, parts[1].handle, self.weight, C.byref(options)), parts)
+            parts += [native(self.language, state, "language")]
+            return Native(create("model_fuse", parts[0].handle, parts[1].handle, real(self.weight, "weight"), C.byref(options)), parts)
         except BaseException:
             for part in parts:
                 part.free()

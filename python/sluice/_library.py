@@ -193,9 +193,75 @@ def create(name: str, *arguments) -> int:
     return handle.value
 
 
-def bytes_array(texts):
+def whole(value, name: str, least: int = -2**31, most: int = 2**31 - 1) -> int:
+    """A whole number for C, which would cut off what does not fit."""
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        if not isinstance(value, float) or not value.is_integer():  # 1e6
+            raise TypeError(f"sluice: {name} = {value!r}: must be a whole number") from None
+        number = int(value)
+    if not least <= number <= most:
+        raise ArgumentError(f"sluice: {name} = {value!r}: must be " + (
+            f"at least {least}" if most >= 2**31 - 1 and number < least else f"from {least} to {most}"))
+    return number
+
+
+def real(value, name: str) -> float:
+    """A number for C."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"sluice: {name} = {value!r}: must be a number") from None
+    except OverflowError:
+        raise ArgumentError(f"sluice: {name} = {value!r}: is too large") from None
+
+
+def expect(value, kind: type, name: str, how: str = ""):
+    """The value, if it is of the class."""
+    if not isinstance(value, kind):
+        raise TypeError(f"sluice: {name} = {value!r}: must be {how or 'a ' + kind.__name__}")
+    return value
+
+
+def listed(values, name: str, what: str) -> list:
+    """A list of what can be iterated over, other than text."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"sluice: {name} = {values!r}: must be a list of {what}")
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"sluice: {name} = {values!r}: must be a list of {what}") from None
+
+
+def path_bytes(file, name: str = "file") -> bytes:
+    """A path for C."""
+    try:
+        return _no_zero(os.fsencode(file), file, name)
+    except TypeError:
+        raise TypeError(f"sluice: {name} = {file!r}: must be a path") from None
+
+
+def text_bytes(text, name: str) -> bytes:
+    """A text for C, where a zero byte would end it."""
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"sluice: {name} = {text!r}: must be a string")
+    return _no_zero(text.encode() if isinstance(text, str) else text, text, name)
+
+
+def _no_zero(made: bytes, given, name: str) -> bytes:
+    if 0 in made:
+        raise ArgumentError(f"sluice: {name} = {given!r}: must not have a zero byte in it")
+    return made
+
+
+def bytes_array(texts, name: str):
     """Texts as an array of sluice_bytes, which refers to them."""
-    kept = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+    kept = []
+    for i, text in enumerate(listed(texts, name, "strings, or bytes")):
+        if not isinstance(text, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"sluice: {name}[{i}] = {text!r}: must be a string, or bytes")
+        kept.append(text.encode() if isinstance(text, str) else bytes(text))
     made = (CBytes * len(kept))(*((text, len(text)) for text in kept))
     made.kept = kept
     return made
@@ -209,9 +275,11 @@ def bytes_of(seen: CBytes) -> bytes:
 def token_array(tokens, name: str):
     """Tokens as an array of C, from any sequence or array of integers. An empty one is null."""
     try:
-        listed = array.array("i", tokens.tolist() if hasattr(tokens, "tolist") else tokens)
+        if isinstance(tokens, (bytes, bytearray, memoryview)):  # which array.array takes for numbers in memory
+            raise TypeError
+        made = array.array("i", tokens.tolist() if hasattr(tokens, "tolist") else tokens)
     except TypeError:
         raise TypeError(f"{name} = {tokens!r}: must be a sequence of tokens, which are integers") from None
     except OverflowError:
         raise ArgumentError(f"sluice: {name} = {tokens!r}: tokens are below 2^31") from None
-    return ((i32 * len(listed)).from_buffer(listed), len(listed)) if listed else (None, 0)
+    return ((i32 * len(made)).from_buffer(made), len(made)) if made else (None, 0)

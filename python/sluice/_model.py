@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ._library import (BLOCKS, RAGGED, ROLL_BACK, CModelFunctions, CRow, Propose, Release, SourceLength, Start, StepView, Tokens,
-                       create, token_array)
+                       create, token_array, whole)
 from ._scores import lines_of
 
 
@@ -206,6 +206,8 @@ class FunctionModel:
     def __init__(self, function: Callable, vocabulary: Vocabulary, *, kind: str = "logits", batched: bool = False,
                  takes_source: bool = False, token_bytes: Sequence[bytes] | None = None, lookup: int = 0,
                  is_encoder_decoder: bool = False):
+        if not callable(function):
+            raise TypeError(f"sluice: function = {function!r}: must be a function from tokens to scores")
         self.function, self.vocabulary, self.kind, self.batched = function, vocabulary, kind, batched
         self.takes_source, self.token_bytes, self.lookup = takes_source, token_bytes, lookup
         self.is_encoder_decoder = is_encoder_decoder
@@ -240,6 +242,16 @@ class FunctionModel:
     def release(self, slots: list[int]) -> None:
         for slot in slots:
             self._slots.pop(slot, None)
+
+
+def checked_vocabulary(vocabulary: Any) -> Any:
+    """What has the members of a Vocabulary, whose numbers fit into C."""
+    for member in ("size", "bos", "eos", "never"):
+        if not hasattr(vocabulary, member):
+            raise TypeError(f"sluice: vocabulary = {vocabulary!r}: must be Vocabulary(size, bos, eos, never)")
+    whole(vocabulary.size, "vocabulary.size")
+    whole(vocabulary.bos, "vocabulary.bos")
+    return vocabulary
 
 
 _ABILITIES = {"ragged": RAGGED, "blocks": BLOCKS, "roll_back": ROLL_BACK}
@@ -296,14 +308,18 @@ class Table:
 
     STOPPED = -1
 
-    def __init__(self, model: Any, state: State | None = None):
+    def __init__(self, model: Any, state: State | None = None, name: str = "model"):
         self.model = model
         self.state = State() if state is None else state
         self._kept: Any = None  # the scores of the last step
-        if isinstance(model, type) or not callable(getattr(model, "step", None)) or not callable(getattr(model, "start", None)):
-            raise TypeError(f"sluice: model = {model!r}: must be an object with vocabulary, start(sources, slots) and step(rows); a "
-                            "function becomes one by FunctionModel(function, Vocabulary(...))")
-        vocabulary = model.vocabulary
+        lacks = [what for what, member in (("start(sources, slots)", "start"), ("step(rows)", "step"))
+                 if isinstance(model, type) or not callable(getattr(model, member, None))]
+        if not hasattr(model, "vocabulary"):
+            lacks.insert(0, "vocabulary")
+        if lacks:
+            raise TypeError(f"sluice: {name} = {model!r}: has no {', '.join(lacks)}: must be an object with vocabulary, start(sources, slots) and "
+                            "step(rows); a function becomes one by FunctionModel(function, Vocabulary(...)), n-grams by NGramModel(ngrams)")
+        vocabulary = checked_vocabulary(model.vocabulary)
         self.size = int(vocabulary.size)
         eos = [vocabulary.eos] if hasattr(vocabulary.eos, "__index__") else vocabulary.eos
         kind = getattr(model, "kind", "logits")
@@ -311,14 +327,23 @@ class Table:
             raise ValueError(f'sluice: kind = {kind!r}: must be "logits" or "log_probs"')
         abilities = getattr(model, "abilities", Abilities())
         limits = getattr(model, "limits", Limits())
+        for member in ("ragged", "blocks", "roll_back"):
+            if not hasattr(abilities, member):
+                raise TypeError(f"sluice: abilities = {abilities!r}: must be Abilities(...)")
+        most = {}
+        for member in ("slot_count", "length"):
+            if not hasattr(limits, member):
+                raise TypeError(f"sluice: limits = {limits!r}: must be Limits(...)")
+            value = getattr(limits, member)
+            most[member] = 0 if value is None else whole(value, f"limits.{member}", 1)
         eos_array, eos_count = token_array(eos, "vocabulary.eos")
         never_array, never_count = token_array(vocabulary.never, "vocabulary.never")
         self.functions = CModelFunctions(
-            size=C.sizeof(CModelFunctions), vocabulary=self.size, bos=vocabulary.bos, eos=eos_array, eos_count=eos_count,
+            size=C.sizeof(CModelFunctions), vocabulary=self.size, bos=int(vocabulary.bos), eos=eos_array, eos_count=eos_count,
             never=never_array, never_count=never_count,
             abilities=sum(bit for name, bit in _ABILITIES.items() if getattr(abilities, name, False)),
-            log_probs=kind == "log_probs", max_slots=limits.slot_count or 0, max_length=limits.length or 0,
-            start=Start(self._start), step_view=StepView(self._step), lookup=getattr(model, "lookup", 0))
+            log_probs=kind == "log_probs", max_slots=most["slot_count"], max_length=most["length"],
+            start=Start(self._start), step_view=StepView(self._step), lookup=whole(getattr(model, "lookup", 0), "lookup", 0))
         if hasattr(model, "release"):
             self.functions.release = Release(self._release)
         if hasattr(model, "source_length"):
@@ -371,7 +396,7 @@ class Table:
     def _source_length(self, _user, source) -> int:
         try:
             self.state.in_model = True
-            return self.model.source_length(self.state.sources.get(source))
+            return whole(self.model.source_length(self.state.sources.get(source)), "the model's source_length")
         except BaseException as error:
             self.state.failed(error)
             return -1
@@ -386,13 +411,15 @@ class Table:
             self.state.in_model = True
             answers = self.model.propose(asked)
             self.state.in_model = False
+            if not hasattr(answers, "__len__"):
+                raise TypeError(f"the model's propose answered {answers!r}: must be a list of guesses for each draft")
             if len(answers) != count:
                 raise ValueError(f"the model's propose answered {len(answers)} of {count} drafts")
             for i, guesses in enumerate(answers):
                 draft = drafts[i]
                 draft.made = min(len(guesses), draft.wanted)
                 for k in range(draft.made):
-                    draft.guesses[k] = int(guesses[k])
+                    draft.guesses[k] = whole(guesses[k], "a guess")
             return 0
         except BaseException as error:
             return self.state.failed(error)

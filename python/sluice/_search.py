@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._library import ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, call, create, library, size_t, token_array
+from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, call, create, expect, library, listed, path_bytes,
+                       real, size_t, text_bytes, token_array, whole)
 
 if TYPE_CHECKING:
     from .options import NoRepeatNgram, Penalties, Watermark
@@ -54,13 +55,16 @@ class Grammar:
     def json_schema(cls, schema: str | dict | bool, *, white_space: int = 0, behind_space: bool = False,
                     longest: bool = False) -> Grammar:
         """JSON that is valid under a schema: its text, or what `json.loads` makes of it."""
-        text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+        try:
+            text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"sluice: schema = {schema!r}: must be JSON: {error}") from None
         return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest)
 
     def _create(self, model: int) -> int:
-        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=self.behind_space, white_space=self.white_space,
-                                  longest=self.longest)
-        return create("grammar_create", model, self.kind.encode(), self.text.encode(), C.byref(options))
+        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
+                                  white_space=whole(self.white_space, "white_space"), longest=bool(self.longest))
+        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind), C.byref(options))
 
 
 class Catalogue:
@@ -73,9 +77,12 @@ class Catalogue:
     def __init__(self, sequences: Iterable[Sequence[int]]):
         tokens: list[int] = []
         lengths: list[int] = []
-        for sequence in sequences:
-            tokens += sequence
-            lengths.append(len(sequence))
+        for i, sequence in enumerate(listed(sequences, "sequences", "sequences of tokens")):
+            before = len(tokens)
+            tokens += listed(sequence, f"sequences[{i}]", "tokens")
+            if len(tokens) == before:
+                raise ArgumentError(f"sluice: sequences[{i}] = []: must not be empty")
+            lengths.append(len(tokens) - before)
         array, _ = token_array(tokens, "sequences")
         self._own(create("catalogue_create", array, (size_t * len(lengths))(*lengths), len(lengths)))
 
@@ -83,7 +90,7 @@ class Catalogue:
     def open(cls, file: str | os.PathLike) -> Catalogue:
         """The catalogue in a file. It must not change while it is used."""
         made = cls.__new__(cls)
-        made._own(create("catalogue_open", os.fsencode(file)))
+        made._own(create("catalogue_open", path_bytes(file)))
         return made
 
     def _own(self, handle: int) -> None:
@@ -118,15 +125,21 @@ class Bias:
         if matches not in self._matches:
             raise ArgumentError(f"sluice: matches = {matches!r}: must be one of " + ", ".join(self._matches))
         made, arrays = [], []
-        for i, one in enumerate(phrases):
+        for i, one in enumerate(listed(phrases, "phrases", "BiasedPhrase(...), or of pairs of tokens and boost")):
+            name = f"phrases[{i}]"
             if not isinstance(one, BiasedPhrase):
-                tokens, boost = one
-                one = BiasedPhrase(spellings=[tokens], boost=boost)
-            lengths = (size_t * len(one.spellings))(*map(len, one.spellings))
-            tokens, _ = token_array([token for spelling in one.spellings for token in spelling], f"phrases[{i}]")
+                pair = listed(one, name, "two: tokens and a boost")
+                if len(pair) != 2:
+                    raise TypeError(f"sluice: {name} = {one!r}: must be BiasedPhrase(...), or a pair of tokens and boost")
+                one = BiasedPhrase(spellings=[pair[0]], boost=pair[1])
+            spellings = [listed(spelling, f"{name}.spellings", "lists of tokens")
+                         for spelling in listed(one.spellings, f"{name}.spellings", "lists of tokens")]
+            lengths = (size_t * len(spellings))(*map(len, spellings))
+            tokens, _ = token_array([token for spelling in spellings for token in spelling], f"{name}.spellings")
             arrays.append((lengths, tokens))  # alive until the call
-            made.append(CBiasedPhrase(tokens, lengths, len(lengths), one.boost, one.per_token))
-        options = CBiasOptions(size=C.sizeof(CBiasOptions), matches=self._matches.index(matches), once=once, lead=lead)
+            made.append(CBiasedPhrase(tokens, lengths, len(lengths), real(one.boost, f"{name}.boost"), bool(one.per_token)))
+        options = CBiasOptions(size=C.sizeof(CBiasOptions), matches=self._matches.index(matches), once=bool(once),
+                               lead=whole(lead, "lead"))
         self._handle = create("bias_create", (CBiasedPhrase * len(made))(*made), len(made), C.byref(options))
         weakref.finalize(self, library.sluice_bias_free, self._handle)
 
@@ -178,12 +191,13 @@ class Search:
         return dataclasses.replace(self, **changes)
 
     def _stop_bytes(self) -> list[bytes]:
-        if isinstance(self.stop, (str, bytes)):
-            raise TypeError(f"stop = {self.stop!r}: must be a list of strings")
-        for text in self.stop:
+        made = listed(self.stop, "stop", "strings")
+        for text in made:
             if not isinstance(text, (str, bytes)):
                 raise TypeError(f"stop = {text!r}: must be a string, or bytes")
-        return [text.encode() if isinstance(text, str) else text for text in self.stop]
+            if not text:
+                raise ArgumentError(f"sluice: stop = {self.stop!r}: a string must not be empty")
+        return [text.encode() if isinstance(text, str) else text for text in made]
 
     def _create(self, compile_grammar) -> SearchHandle:
         if not self._kind:
@@ -191,25 +205,34 @@ class Search:
                             "Blockwise")
         made = SearchHandle(create("search_create", self._kind.encode()))
         _set_all(made.handle, self)
-        for phrase in self.forbidden:
+        for phrase in listed(self.forbidden, "forbidden", "sequences of tokens"):
             call("search_forbid", made.handle, *token_array(phrase, "forbidden"))
-        for phrase in self.demanded:
+        for phrase in listed(self.demanded, "demanded", "sequences of tokens"):
+            if self._kind != "beam":
+                raise ArgumentError(f"sluice: demanded = {self.demanded!r}: only a beam takes phrases that must come")
             call("search_demand", made.handle, *token_array(phrase, "demanded"))
         if self.grammar is not None:
             call("search_obey", made.handle, compile_grammar(self.grammar))
         if self.catalogue is not None:
+            expect(self.catalogue, Catalogue, "catalogue", "Catalogue(sequences), or Catalogue.open(file)")
             call("search_choose", made.handle, self.catalogue._handle)
         if self.bias is not None:
+            expect(self.bias, Bias, "bias", "Bias(phrases)")
             call("search_prefer", made.handle, self.bias._handle)
         if self.watermark is not None:
             with watermark_handle(self.watermark) as marks:
                 call("search_mark", made.handle, marks)
-        for phrase in self.stop_tokens:
-            call("search_stop", made.handle, *token_array(phrase, "stop_tokens"))
+        for phrase in listed(self.stop_tokens, "stop_tokens", "sequences of tokens"):
+            tokens, count = token_array(phrase, "stop_tokens")
+            if count == 0:
+                raise ArgumentError("sluice: stop_tokens = []: must not be empty")
+            call("search_stop", made.handle, tokens, count)
         for text in self._stop_bytes():
             call("search_stop_text", made.handle, text, len(text))
-        if self.stop_minimum:
-            call("search_set", made.handle, b"stop_minimum", self.stop_minimum)
+        if isinstance(self.stop_minimum, (int, float)) and self.stop_minimum < 0:
+            raise ArgumentError(f"sluice: stop_minimum = {self.stop_minimum!r}: must not be negative")
+        if self.stop_minimum != 0:
+            _set("search_set", made.handle, "stop_minimum", self.stop_minimum, 0, "stop_minimum")
         return made
 
 
@@ -234,8 +257,7 @@ def watermark_handle(watermark: Watermark):
     handle = create("watermark_create", scheme.name.encode(), None if key is None else key._handle)
     try:
         for name, c_name in watermark._options.items():
-            value = _number(getattr(watermark, name), getattr(usual, name), f"watermark.{name}")
-            call("watermark_set", handle, c_name.encode(), value)
+            _set("watermark_set", handle, c_name, getattr(watermark, name), getattr(usual, name), f"watermark.{name}")
         yield handle
     finally:
         library.sluice_watermark_free(handle)
@@ -254,10 +276,18 @@ def _set_all(handle: int, search: Search) -> None:
                 raise TypeError(f"{name} = {value!r}: must be {type(usual).__name__}(...)")
             if value != usual:
                 for its, c_name in value._options.items():
-                    number = _number(getattr(value, its), getattr(type(usual)(), its), f"{name}.{its}")
-                    call("search_set", handle, c_name.encode(), number)
+                    _set("search_set", handle, c_name, getattr(value, its), getattr(type(usual)(), its), f"{name}.{its}")
         elif name in search._options and value != usual:
-            call("search_set", handle, search._options[name].encode(), _number(value, usual, name))
+            _set("search_set", handle, search._options[name], value, usual, name)
+
+
+def _set(function: str, handle: int, c_name: str, value: Any, usual: Any, name: str) -> None:
+    """Sets an option; an error names it as it is called here."""
+    number = _number(value, usual, name)
+    try:
+        call(function, handle, c_name.encode(), number)
+    except ArgumentError as error:
+        raise ArgumentError(str(error).replace(f"sluice: {c_name} = ", f"sluice: {name} = ", 1)) from None
 
 
 def _number(value: Any, usual: Any, name: str) -> float:
@@ -273,3 +303,5 @@ def _number(value: Any, usual: Any, name: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} = {value!r}: must be a number") from None
+    except OverflowError:
+        raise ArgumentError(f"sluice: {name} = {value!r}: is too large") from None

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from ._decode import Decoder, Result, to_request, to_result
-from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, u64
+from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, real, u64, whole
 from ._search import Search, SearchHandle
 from .options import Greedy
 
@@ -32,7 +32,10 @@ class Submission(concurrent.futures.Future):
         self._settled: Callable[[list[int]], None] | None = None
 
     def cancel(self) -> bool:
-        """Asks the server to end the request: its result, soon, has the failure "cancelled" and the output so far."""
+        """Asks the server to end the request, and returns whether it could still be asked. This is less, and more, than what
+        `concurrent.futures.Future.cancel` does: the future is not cancelled (`cancelled()` stays False, nothing raises CancelledError).
+        It gets a result soon, which has the failure "cancelled" and the output so far: `result()` raises it as a DecodingError, or
+        returns it where the server's errors are "return". A request that ends meanwhile has the result that it has."""
         server = self._server
         if self.done() or server is None or self.id is None:
             return False
@@ -166,8 +169,7 @@ class Server:
     def __init__(self, model: Any, search: Search | None = None, *, batch: int = 64, queue: int = 1024, errors: str = "raise"):
         if errors not in ("raise", "return"):
             raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
-        if batch < 1 or queue < 1:
-            raise ValueError(f"sluice: batch = {batch}, queue = {queue}: must be at least 1")
+        batch, queue = whole(batch, "batch", 1, 2**30), whole(queue, "queue", 1, 2**30)
         self._decoder = model if isinstance(model, Decoder) else Decoder(model)
         self._errors, self._room = errors, batch + queue
         self._closed = False
@@ -201,6 +203,8 @@ class Server:
             Called, in the server's thread, with all of the output that is certain, as it grows.
         """
         self._alive()
+        if settled is not None and not callable(settled):
+            raise TypeError(f"sluice: settled = {settled!r}: must be a function of a list of tokens")
         submission = Submission(self, self._errors)
         submission._settled = settled
         self._submit(submission, request, seconds)
@@ -218,8 +222,10 @@ class Server:
         filled, number = CRequest(), u64()
         searches: dict[int, SearchHandle] = {}  # they live until the call below has returned
         try:
-            submission._source, submission._trace, _kept = self._decoder._fill(filled, to_request(request), searches)
-            delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=seconds)
+            asked = to_request(request)
+            self._decoder._refuse_prompt(asked, key - 1)
+            submission._source, submission._trace, _kept = self._decoder._fill(filled, asked, searches)
+            delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=real(seconds, "seconds"))
             if submission._settled is not None:
                 delivery.settled = state.settled
             submission.set_running_or_notify_cancel()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._language import Native, NativeModel, native
-from ._library import ArgumentError, CSuffixOptions, call, create, library, token_array
+from ._library import ArgumentError, CSuffixOptions, call, create, library, path_bytes, real, token_array, whole
 from ._model import State
 
 
@@ -25,7 +25,8 @@ class SuffixCache:
     """
 
     def __init__(self, tokens: int = 10_000_000, longest: int = 32):
-        if not 4096 <= tokens < 2**31:
+        tokens, longest = whole(tokens, "SuffixCache: tokens"), whole(longest, "SuffixCache: longest")
+        if tokens < 4096:
             raise ArgumentError(f"sluice: SuffixCache: tokens = {tokens}: must be from 4096 to 2147483647")
         if not 1 <= longest <= 256:
             raise ArgumentError(f"sluice: SuffixCache: longest = {longest}: must be from 1 to 256")
@@ -57,11 +58,11 @@ class SuffixCache:
 
     def save(self, file: str | os.PathLike) -> None:
         """Writes a file, which replaces what was there. It holds outputs and ends of prompts as they are."""
-        call("suffix_cache_save", self._handle, os.fsencode(file))
+        call("suffix_cache_save", self._handle, path_bytes(file))
 
     def load(self, file: str | os.PathLike) -> None:
         """Replaces everything by what a file holds, which is mapped and checked. If that fails, nothing changes."""
-        call("suffix_cache_load", self._handle, os.fsencode(file))
+        call("suffix_cache_load", self._handle, path_bytes(file))
 
     def __repr__(self) -> str:
         return f"<SuffixCache of {self.texts} texts, {self.tokens} tokens>"
@@ -94,12 +95,13 @@ class WithSuffixCache(NativeModel):
                  samples: int = 16, own: bool = True):
         if not isinstance(cache, SuffixCache):
             raise TypeError(f"sluice: cache = {cache!r}: must be a SuffixCache")
+        shortest, samples, factor = whole(shortest, "shortest"), whole(samples, "samples"), real(factor, "factor")
         for value, wrong in ((shortest, "shortest = 0: must be at least 1"), (samples, "samples = 0: must be at least 1"),
                              (factor, "factor = 0.000000: must be a number above 0")):
             if value == 0:  # which is the default in C
                 raise ArgumentError(f"sluice: {wrong}")
         self.model, self.cache, self.shortest, self.factor = model, cache, shortest, factor
-        self.least, self.samples, self.own = least, samples, own
+        self.least, self.samples, self.own = real(least, "least"), samples, own
 
     def __getattr__(self, name: str) -> Any:
         if name in ("vocabulary", "token_bytes", "is_encoder_decoder"):  # the model's

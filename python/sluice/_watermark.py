@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ._library import ArgumentError, CDetectionOptions, CWatermarkDetection, call, create, library, token_array, u64
+from ._library import (ArgumentError, CDetectionOptions, CWatermarkDetection, call, create, library, listed, path_bytes, token_array, u64,
+                       whole)
 
 if TYPE_CHECKING:
     from .options import Watermark
@@ -26,16 +27,18 @@ class WatermarkKey:
     _is_watermark_key = True
 
     def __init__(self, words: int | Iterable[int]):
-        listed = [words] if hasattr(words, "__index__") else list(words)  # type: ignore[arg-type]
-        if not all(hasattr(word, "__index__") for word in listed):
+        made = [words] if hasattr(words, "__index__") else list(words) if isinstance(words, Iterable) else [None]
+        if isinstance(words, (str, bytes)) or not all(hasattr(word, "__index__") for word in made):
             raise TypeError("sluice: watermark key: must be an integer, or a list of integers")
-        if not all(0 <= int(word) < 2**64 for word in listed):
+        if not all(0 <= int(word) < 2**64 for word in made):
             raise ArgumentError("sluice: watermark key: an integer is not in [0, 2^64)")  # which one is a secret
-        self._own(create("watermark_key_create", (u64 * len(listed))(*map(int, listed)), len(listed)))
+        self._own(create("watermark_key_create", (u64 * len(made))(*map(int, made)), len(made)))
 
     @classmethod
     def from_bytes(cls, secret: bytes) -> WatermarkKey:
         """The key of some bytes: 8 for each word, the lowest first."""
+        if not isinstance(secret, (bytes, bytearray, memoryview)):  # bytes(5) would be five zeros
+            raise TypeError("sluice: watermark key: must be bytes")
         given = bytes(secret)
         made = cls.__new__(cls)
         made._own(create("watermark_key_from_bytes", given, len(given)))
@@ -45,16 +48,17 @@ class WatermarkKey:
     def open(cls, file: str | os.PathLike) -> WatermarkKey:
         """The key in a file: integers, decimal or with 0x; `#` begins a comment."""
         made = cls.__new__(cls)
-        made._own(create("watermark_key_open", os.fsencode(file)))
+        made._own(create("watermark_key_open", path_bytes(file)))
         return made
 
     @classmethod
     def write_new(cls, file: str | os.PathLike, words: int = 1) -> WatermarkKey:
         """Writes a new key of random words to a new file, that only its owner may read, and returns it."""
+        words = whole(words, "watermark key: words")
         if words < 1:
             raise ArgumentError(f"sluice: watermark key: words = {words}: must be in [1, 32]")
         made = cls.__new__(cls)
-        made._own(create("watermark_key_write_new", os.fsencode(file), words))
+        made._own(create("watermark_key_write_new", path_bytes(file), words))
         return made
 
     def _own(self, handle: int) -> None:
@@ -126,10 +130,11 @@ def detect_watermark(tokens: Sequence[int], watermark: Watermark, *, mask: Itera
     """
     from ._search import watermark_handle
     array, count = token_array(tokens, "tokens")
-    left_out = b"" if mask is None else bytes(bool(one) for one in mask)
+    left_out = b"" if mask is None else bytes(bool(one) for one in listed(mask, "mask", "entries, one for each token"))
     if mask is not None and len(left_out) != count:
         raise ArgumentError(f"sluice: mask: size = {len(left_out)}: must be that of the text, {count}")
-    options = CDetectionOptions(size=C.sizeof(CDetectionOptions), mask=left_out or None, mask_count=len(left_out), window=window)
+    options = CDetectionOptions(size=C.sizeof(CDetectionOptions), mask=left_out or None, mask_count=len(left_out),
+                                window=whole(window, "window"))
     found = C.POINTER(CWatermarkDetection)()
     with watermark_handle(watermark) as marks:
         call("detect_watermark", marks, array, count, C.byref(options), C.byref(found))

@@ -19,9 +19,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -388,6 +390,51 @@ void three_steps(M& model) {
 }
 
 }  // namespace
+
+TEST_CASE("Checked says first which row has lines of a wrong width, or a score that is no number", "[checked]") {
+  /// Answers {last token, 1, 0, 0, 0}, until a row brings token `bad`.
+  struct Spoilt : Counter {
+    float number = 0;
+    std::ptrdiff_t width = 5;
+    Scores<float> step(std::span<Row const> rows) {
+      answer.clear();
+      for (auto const& row : rows)
+        for (std::ptrdiff_t v = 0; v < width; ++v)
+          answer.push_back(row.tokens.back() == 4 && v == 2 ? number
+                                                            : static_cast<float>(v == 0 ? row.tokens.back() : 0));
+      return scores(answer.data(), std::ssize(rows), width);
+    }
+  };
+  auto const said = [](Spoilt model, std::int32_t every) {
+    Checked checked(model, {.every = every, .tolerance = 0});
+    int const source = 1;
+    std::vector<int const*> const sources(2, &source);
+    std::vector<Slot> const slots{0, 1};
+    std::vector<Token> const one{3}, bad{4};
+    checked.start(std::span(sources), std::span(slots));
+    std::vector<Row> const rows{{0, 0, 0, one}, {1, 1, 0, one}}, next{{0, 0, 1, one}, {1, 1, 1, bad}};
+    try {
+      static_cast<void>(checked.step(std::span(rows)));
+      static_cast<void>(checked.step(std::span(next)));
+    } catch (std::logic_error const&) {
+      return checked.violations().at(0);
+    }
+    return std::string();
+  };
+  auto const infinity = std::numeric_limits<float>::infinity();
+  CHECK(said({}, 1).empty());
+  Spoilt impossible, nan, above, narrow;
+  impossible.number = -infinity, nan.number = std::nanf(""), above.number = infinity, narrow.width = 4;
+  CHECK(said(impossible, 1).empty());
+  auto const row = "row 1 {from 1, to 1, length 1, 1 tokens, 1 lines}: after token 4, the score of token 2 is ";
+  CHECK(says(said(nan, 100), std::string("step 1: the answer: ") + row + "NaN"));
+  CHECK(says(said(above, 100), std::string("step 1: the answer: ") + row + "infinity"));
+  CHECK(said(nan, 0).empty());
+  CHECK(says(said(narrow, 0),
+             "step 0: clause 9: row 0 {from 0, to 0, length 0, 1 tokens, 1 lines}: its line has 4 scores, and the "
+             "vocabulary 5 tokens"));
+  CHECK(says(said(narrow, 1), "step 0: clause 9: alone in a spare slot, row 0 {"));
+}
 
 TEST_CASE("Checked compares hidden vectors, and lets pass answers that it cannot read", "[checked]") {
   Counter good, bad{.wrong = true};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_table.hpp>
+#include <sluice/ngram/ngram_trainer.hpp>
 #include <sluice/ngram/quantise.hpp>
 
 #include <support/catch.hpp>
@@ -19,6 +20,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -212,6 +214,86 @@ TEST_CASE("a file may lack <unk> if its probability is given, and may have other
   std::string other;
   for (auto const c : replaced(small, "<unk>", "<UNK>")) other += c == '\n' ? "\r\n" : std::string(1, c);
   CHECK(bytes_of(table_of(other)) == bytes_of(table_of(small)));
+}
+
+TEST_CASE("a file may be written as other toolkits do", "[ngram]") {
+  // irstlm-team/irstlm#17: a tab before the count, <unk> after a blank, no empty line before a section; no back-off weights
+  auto const irstlm = table_of(
+      "\\data\\\nngram 1=\t4\nngram 2=\t2\n\\1-grams:\n-1.0\t<s>\t-0.3\n-0.7\t</s>\n-0.5\ta\t-0.2\n-1.2 <unk>\n"
+      "\\2-grams:\n-0.1\t<s> a\n-0.2\ta </s>\n\\end\\\n");
+  std::vector<Word> const words{irstlm.word("a")};
+  CHECK_THAT(base_10(irstlm.log_prob(words)), WithinAbs(-0.3, 1e-6));
+  auto const same = [](std::string const& text) { return bytes_of(table_of(text)) == bytes_of(table_of(small)); };
+  auto const with = [&](std::string const& from, std::string const& to) { return same(replaced(small, from, to)); };
+  CHECK(with("ngram 2=4", "ngram\t2 =        4"));  // kaldi-asr/kaldi#643
+  CHECK(with("made by hand\n\n", "\xEF\xBB\xBF"));
+  CHECK(with("ngram 2=4\n", "\n\r\nngram 2=4\n \t\n"));
+  CHECK(with("-0.3	a b\n", "\n  -0.3\ta   b  \n\n\n"));
+  CHECK(with("-0.3	a b\n", "-0.3 a b 0\n"));
+  CHECK(with("\n\n\\3-grams", "\n\\3-grams"));
+  CHECK(with("-0.6	b", "-6e-1	b"));
+  CHECK(with("\\end\\\n", "\\end\\"));
+  auto const empty =
+      table_of(replaced(replaced(small, "ngram 3=2", "ngram 3=0"), "-0.05	<s> a b\n-0.15	a c </s>\n", ""));
+  CHECK(empty.order() == 3);
+  CHECK(empty.count(3) == 0);
+}
+
+TEST_CASE("what ARPA cannot say is refused when it is read, with its line", "[ngram]") {
+  auto const with = [&](std::string const& from, std::string const& to) { return problem(replaced(small, from, to)); };
+  CHECK(with("-0.6	b </s>", "-1e37	b </s>") ==
+        "arpa: line 19: '-1e37' is no logarithm of a probability: below -1e36");
+  CHECK(with("-0.6	b </s>", "-1e999	b </s>") == "arpa: line 19: '-1e999' is no logarithm of a probability");
+  CHECK(with("-0.6	b </s>", "-inf	b </s>") == "arpa: line 19: '-inf' is no logarithm of a probability");
+  CHECK(with("b c	-0.2", "b c	1e38") ==
+        "arpa: line 20: '1e38' is no back-off weight: must be from -1e36 to 1e36");
+  CHECK(with("b c	-0.2", "b c	1e999") == "arpa: line 20: '1e999' is no back-off weight");
+  CHECK(problem(replaced(replaced(small, "-0.6	b </s>", "-1e-999	b </s>"), "b c	-0.2", "b c	-1e36")) == "");
+  CHECK(with("-0.6	b </s>\n-0.8	b c	-0.2", "\n-0.6	b </s>\n\n\n-0.6	b </s>") ==
+        "arpa: line 23: this n-gram is there already, in line 20");
+  CHECK(with("made by hand", "iARPA").find("arpa: line 1: the file is of IRSTLM's intermediate format") == 0);
+  CHECK(problem("\x1F\x8B\x08").find("arpa: line 1: the file is compressed by gzip") == 0);
+  CHECK(thrown([&] { table_of(small, {.unknown = -1e37}); }).find("sluice: unknown = ") == 0);
+}
+
+TEST_CASE("what is written as ARPA is read as the same table, or refused before", "[ngram]") {
+  auto const again = [](NGramTable const& table) {
+    std::stringstream text;
+    write_arpa(table, text);
+    return bytes_of(read_arpa(text)) == bytes_of(table);
+  };
+  auto const refusal = [](NGramTable const& table) {
+    std::ostringstream text;
+    auto const problem = thrown([&] { write_arpa(table, text); });
+    CHECK(text.str().empty());
+    return problem;
+  };
+  CHECK(again(table_of(small)));
+  std::mt19937_64 random(8);
+  for (std::size_t round = 0; round < times(60u); ++round)
+    CHECK(again(table_of(random_ngrams(random, 1 + random() % 5, 1 + random() % 12, random() % 60).arpa())));
+  // What longer n-grams imply may have a probability above 1, here 10^0.3 for "a b", and 10^0.8 for "a b c".
+  auto const above =
+      table_of("\\data\\\nngram 1=6\nngram 2=2\nngram 3=0\nngram 4=1\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 <unk>\n-0.3 a "
+               "0.5\n-0.2 b 1\n"
+               "-0.2 c\n\n\\2-grams:\n-0.5 <s> a\n-0.1 c a\n\n\\3-grams:\n\n\\4-grams:\n-0.2 a b c a\n\n\\end\\\n");
+  CHECK(above.count(2) == 3);
+  CHECK(above.count(3) == 1);
+  CHECK(again(above));
+  std::ostringstream coded;
+  write_arpa(quantise(above), coded);  // few values: codes of their own
+  CHECK(coded.str().find("a b\t") == std::string::npos);
+  auto const trained = [](std::string const& word) {
+    NGramTrainer trainer({.order = 2, .fallback = true});
+    trainer.add(std::vector<std::string_view>{word, "b", word, "b", "b"});
+    return trainer.build();
+  };
+  CHECK(again(trained("new-york")));
+  for (std::string const word : {"new york", "", "tab\there", "line\n", "\r"})
+    CHECK(refusal(trained(word)).find("sluice: write_arpa: word = " + word + ": ") == 0);
+  CHECK(refusal(trained(std::string("a\0b", 3))) ==
+        "sluice: write_arpa: word = a?b: has white space or a zero byte in it, which would end it");
+  CHECK(refusal(trained("<UNK>")) == "sluice: write_arpa: word = <UNK>: would be read as <unk>");
 }
 
 TEST_CASE("a table is read from a mapped file, and refused if that was cut or changed", "[ngram]") {

@@ -3,14 +3,17 @@
 import array
 import asyncio
 import collections
+import dataclasses
 import json
 import math
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -140,6 +143,21 @@ class Searches(unittest.TestCase):
         three, = sluice.decode(model, [3], StochasticBeam(width=3, length=LENGTH))
         two, = sluice.decode(model, [3], StochasticBeam(width=2, length=LENGTH))
         self.assertEqual(seen([three])[0][:2], seen([two])[0])
+
+    def test_particles_without_a_grammar(self):
+        """There is no potential: outputs that are cut count as all others, with equal weights."""
+        model = TableModel(abilities=ALL)
+        line = np.array([-np.inf, -np.inf, -3, 0, 1, 2, 0, 0], np.float32)
+        model.line = lambda source, tokens: line  # ends in 1 of 250
+        for proposal in "model", "rejection", "product":
+            result, = sluice.decode(model, [1], ParticleSample(particles=100, proposal=proposal, length=LengthLimits(max=3)))
+            self.assertAlmostEqual(result.log_z, 0, 5)
+            self.assertAlmostEqual(sum(h.weight for h in result), 1, 5)
+            self.assertGreater(sum(not h.finished for h in result), 10)
+            for h in result:
+                self.assertAlmostEqual(h.weight * 100, round(h.weight * 100), 4)
+        result, = sluice.decode(model, [1], ParticleSample(particles=4, tries=1, length=LengthLimits(max=3)))
+        self.assertTrue(result.ok)
 
     def test_particles(self):
         """Weights are the model's own probabilities of the texts that match, and Z is their sum."""
@@ -326,6 +344,7 @@ class Scores(unittest.TestCase):
 
 WITHOUT_NUMPY = """
 import sys
+import tempfile
 sys.modules["numpy"] = None  # importing it fails
 import array, sluice
 
@@ -473,6 +492,127 @@ class Errors(unittest.TestCase):
         result, = sluice.decode(model, [1], Greedy(length=LengthLimits(max_factor=2, min=4)))
         self.assertEqual(len(result.tokens), 4)
 
+    def refused(self, name, call):
+        """Not by ctypes, nor by an attribute that is missing: the name is in the message."""
+        try:
+            call()
+        except Exception as error:
+            self.assertIsInstance(error, (TypeError, ValueError), f"{name}: {error!r}")
+            self.assertIn(name, str(error))
+        else:
+            self.fail(f"{name} is taken")
+
+    def test_every_option_is_named(self):
+        decoder = sluice.Decoder(TableModel(abilities=ALL))
+        wrong = ["x", object(), [object()], None, 2**2000]
+        tried = 0
+        for kind in Greedy, BeamSearch, Sample, sluice.StochasticBeam, sluice.ParticleSample, Blockwise:
+            for field in dataclasses.fields(kind):
+                usual = getattr(kind(), field.name)
+                for value in wrong:
+                    if value is None and usual is None or value == "x" and field.name in ("demanded", "stop"):
+                        continue
+                    self.refused(field.name, lambda: decoder.decode([1], kind(**{field.name: value})))
+                    tried += 1
+                for its in dataclasses.fields(usual) if hasattr(usual, "_options") else ():
+                    for value in wrong:
+                        self.refused(its.name, lambda: decoder.decode([1], kind(**{field.name: type(usual)(**{its.name: value})})))
+                        tried += 1
+        self.assertGreater(tried, 400)
+        self.refused("length.max = 1.5", lambda: decoder.decode([1], Greedy(length=LengthLimits(max=1.5))))
+        self.refused("stop_minimum = 0.5", lambda: decoder.decode([1], Greedy(stop_tokens=[[3]], stop_minimum=0.5)))
+        self.refused("demanded = [[3]]", lambda: decoder.decode([1], Greedy(demanded=[[3]])))
+
+    def test_every_argument_is_named(self):
+        """Of all functions and classes but searches."""
+        vocabulary, model = sluice.Vocabulary(8, eos=EOS), TableModel(abilities=ALL)
+        decoder, thing = sluice.Decoder(model), object()
+        result, = decoder.decode([1])
+        cache = sluice.SuffixCache(4096)
+        function = sluice.FunctionModel(lambda tokens: [0.0] * 8, vocabulary, token_bytes=[b"a"] * 7 + [b""])
+        with tempfile.TemporaryDirectory() as folder:
+            arpa = pathlib.Path(folder, "arpa")
+            arpa.write_text("\\data\\\nngram 1=3\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 <unk>\n\\end\\\n")
+            grams = sluice.NGrams.open(arpa)
+        language = sluice.NGramModel(grams, vocabulary, words=[0] * 8)
+
+        def of(search=Greedy(), **members):
+            made = TableModel(abilities=ALL)
+            for name, value in members.items():
+                setattr(made, name, value)
+            return sluice.decode(made, [1], search)
+
+        factor = Greedy(length=LengthLimits(max_factor=2))
+        spelt = Greedy(grammar=sluice.Grammar.regex("a"))
+
+        for name, call in [
+                ("requests", lambda: decoder.decode(5)), ("requests", lambda: decoder.decode("source")),
+                ("requests", lambda: decoder.decode(Request(1))), ("batch = 0", lambda: decoder.decode([1], batch=0)),
+                ("batch", lambda: decoder.decode([1], batch="x")), ("batch", lambda: decoder.decode([1], batch=2**40)),
+                ("search", lambda: decoder.decode([1], "beam")), ("errors", lambda: decoder.decode([1], errors=thing)),
+                ("prompt", lambda: decoder.decode([Request(1, prompt=None)])), ("prompt", lambda: decoder.decode([Request(1, prompt=b"four")])),
+                ("prefix", lambda: decoder.decode([Request(1, prefix=thing)])), ("seed", lambda: decoder.decode([Request(1, seed="x")])),
+                ("seed", lambda: decoder.decode([Request(1, seed=2**64)])), ("trace", lambda: decoder.decode([Request(1, trace="a\0b")])),
+                ("search", lambda: decoder.decode([Request(1, search=thing)])),
+                ("requests[1]: the source [0, 2] looks like tokens", lambda: sluice.decode(function, [None, [0, 2]])),
+                ("looks like tokens", lambda: sluice.decode(function, np.array([[0, 2]]))),
+                ("hypothesis", lambda: decoder.text([3])), ("grammar", lambda: decoder.check([thing])),
+                ("grammar", lambda: decoder.check("[0-9]")), ("has no vocabulary", lambda: sluice.decode(thing, [1])),
+                ("step(rows)", lambda: sluice.Decoder("model")), ("vocabulary", lambda: of(vocabulary=5)),
+                ("vocabulary.size", lambda: of(vocabulary=sluice.Vocabulary("x"))), ("vocabulary.size", lambda: of(vocabulary=sluice.Vocabulary(2**33 + 8))),
+                ("vocabulary.bos", lambda: of(vocabulary=sluice.Vocabulary(8, bos=None))), ("vocabulary.eos", lambda: of(vocabulary=sluice.Vocabulary(8, eos=None))),
+                ("vocabulary.never", lambda: of(vocabulary=sluice.Vocabulary(8, never=3))), ("abilities", lambda: sluice.decode(TableModel(abilities="all"), [1])),
+                ("limits", lambda: of(limits=5)), ("limits.slot_count", lambda: of(limits=sluice.Limits(slot_count=0))),
+                ("limits.length", lambda: of(limits=sluice.Limits(length="x"))), ("lookup", lambda: of(lookup=-1)), ("lookup", lambda: of(lookup="x")),
+                ("token_bytes", lambda: of(spelt, token_bytes=5)), ("token_bytes[0]", lambda: of(spelt, token_bytes=[5] * 8)),
+                ("token_bytes has 7 entries", lambda: of(spelt, token_bytes=[b"a"] * 7)), ("stop_minimum = -1", lambda: of(Greedy(stop_minimum=-1))),
+                ("source_length", lambda: of(factor, source_length=lambda source: "x")),
+                ("source_length", lambda: of(factor, source_length=lambda source: 2**40)),
+                ("a guess", lambda: of(Blockwise(), propose=lambda drafts: [[2**40]] * len(drafts))),
+                ("propose", lambda: of(Blockwise(), propose=lambda drafts: None)),
+                ("function", lambda: sluice.FunctionModel(5, vocabulary)), ("vocabulary", lambda: sluice.decode(sluice.FunctionModel(len, 8), [None])),
+                ("gbnf", lambda: sluice.Decoder(function).check(sluice.Grammar.gbnf(5))), ("regex", lambda: sluice.Decoder(function).check(sluice.Grammar.regex("a\0b"))),
+                ("white_space", lambda: sluice.Decoder(function).check(sluice.Grammar.json_schema("{}", white_space="x"))),
+                ("schema", lambda: sluice.Grammar.json_schema({1, 2})),
+                ("sequences", lambda: sluice.Catalogue(5)), ("sequences[1]", lambda: sluice.Catalogue([[1], 2])), ("sequences[1] = []", lambda: sluice.Catalogue([[1], []])), ("sequences", lambda: sluice.Catalogue([["a"]])),
+                ("file", lambda: sluice.Catalogue.open(5.5)), ("file", lambda: sluice.Catalogue.open("a\0b")), ("file", lambda: sluice.NGrams.open(None)),
+                ("phrases", lambda: sluice.Bias(5)), ("phrases[0]", lambda: sluice.Bias([1])), ("phrases[0]", lambda: sluice.Bias([([1, 2], 1.0, 3)])),
+                ("phrases[0].boost", lambda: sluice.Bias([([1], "x")])), ("phrases[0].spellings", lambda: sluice.Bias([("ab", 1.0)])),
+                ("phrases[0].spellings", lambda: sluice.Bias([sluice.BiasedPhrase(spellings=[1, 2])])), ("lead", lambda: sluice.Bias([([1], 1)], lead=2**40)),
+                ("lead", lambda: sluice.Bias([([1], 1)], lead="x")), ("matches", lambda: sluice.Bias([([1], 1)], matches=thing)),
+                ("spellings", lambda: grams.find("abc")), ("spellings[0]", lambda: grams.find([5])), ("word", lambda: grams.spelling("x")),
+                ("word", lambda: grams.spelling(2**32)), ("words", lambda: grams.log_prob(5)), ("words", lambda: grams.log_prob([1.5])),
+                ("ngrams", lambda: sluice.NGramModel("file", vocabulary, words=[0] * 8)), ("vocabulary", lambda: sluice.NGramModel(grams, 8, words=[0] * 8)),
+                ("words", lambda: sluice.NGramModel(grams, vocabulary, words=5)), ("unknown", lambda: sluice.NGramModel(grams, vocabulary, words=[0] * 8, unknown="x")),
+                ("words", lambda: sluice.Decoder(sluice.NGramModel(grams, vocabulary, words=["a"] * 8))),
+                ("token_bytes[0]", lambda: sluice.Decoder(sluice.NGramModel(grams, vocabulary, token_bytes=[1] * 8))),
+                ("language", lambda: sluice.Decoder(sluice.Fused(model, grams))), ("NGramModel(ngrams)", lambda: sluice.Decoder(sluice.Fused(model, grams))),
+                ("weight", lambda: sluice.Decoder(sluice.Fused(model, language, weight="x"))), ("word_bonus", lambda: sluice.Decoder(sluice.Fused(model, language, word_bonus="x"))),
+                ("words", lambda: sluice.Decoder(sluice.Fused(model, language, words=5))), ("tokens", lambda: sluice.Decoder(sluice.Fused(model, language, tokens="x"))),
+                ("unknown", lambda: sluice.Decoder(sluice.Fused(model, language, unknown="x"))),
+                ("unknown", lambda: sluice.Decoder(sluice.Fused(model, language, tokens=[0] * 8, unknown=2**32))),
+                ("unknown_log_prob", lambda: sluice.Decoder(sluice.Fused(model, language, unknown_log_prob="x"))),
+                ("tokens", lambda: sluice.SuffixCache("x")), ("tokens", lambda: sluice.SuffixCache(2**40)), ("longest", lambda: sluice.SuffixCache(longest=None)),
+                ("decoded", lambda: cache.insert(5)), ("before", lambda: cache.insert([1], "x")), ("file", lambda: cache.save(5.5)), ("file", lambda: cache.load(None)),
+                ("cache", lambda: sluice.WithSuffixCache(model, 5)), ("shortest", lambda: sluice.WithSuffixCache(model, cache, shortest="x")),
+                ("factor", lambda: sluice.WithSuffixCache(model, cache, factor="x")), ("least", lambda: sluice.WithSuffixCache(model, cache, least="x")),
+                ("samples", lambda: sluice.WithSuffixCache(model, cache, samples=2**40)),
+                ("key", lambda: sluice.WatermarkKey(5.5)), ("key", lambda: sluice.WatermarkKey.from_bytes(5)), ("file", lambda: sluice.WatermarkKey.open(5.5)),
+                ("words", lambda: sluice.WatermarkKey.write_new("no/such/folder", "x")), ("file", lambda: sluice.WatermarkKey.write_new(None)),
+                ("tokens", lambda: sluice.detect_watermark(5, sluice.Watermark())), ("watermark", lambda: sluice.detect_watermark([1], 5)),
+                ("mask", lambda: sluice.detect_watermark([1], sluice.Watermark(), mask=5)), ("window", lambda: sluice.detect_watermark([1], sluice.Watermark(), window="x")),
+                ("batch", lambda: sluice.Server(model, batch="x")), ("queue", lambda: sluice.Server(model, queue=2**64)), ("errors", lambda: sluice.Server(model, errors=5)),
+                ("search", lambda: sluice.Server(model, 5))]:
+            self.refused(name, call)
+        with sluice.Server(model) as server:
+            for name, call in [("seconds", lambda: server.submit(1, seconds="x")), ("seconds", lambda: server.submit(1, seconds=-1)),
+                               ("settled", lambda: server.submit(1, settled=5)), ("seed", lambda: server.submit(Request(1, seed="x"))),
+                               ("prompt", lambda: server.stream(Request(1, prompt=5)))]:
+                self.refused(name, call)
+            self.assertEqual(server.submit(1).result().tokens, result.tokens)
+        self.assertEqual(sluice.SuffixCache(1e4).texts, 0)
+        self.assertEqual(len(sluice.decode(function, [range(2), "ab", (), None, 3])), 5)  # no lists of tokens
+
     def test_catalogues(self):
         with self.assertRaisesRegex(sluice.ArgumentError, "is there twice"):
             sluice.Catalogue([[3], [3]])
@@ -554,6 +694,7 @@ class Servers(unittest.TestCase):
             late, cancelled = server.submit(1, seconds=0.1), server.submit(2)
             self.assertTrue(cancelled.cancel())
             self.assertEqual(cancelled.result().failure, "cancelled")
+            self.assertFalse(cancelled.cancelled())  # the future is not
             self.assertEqual(late.result().failure, "late")
             self.assertGreater(len(late.result().tokens), 0)
             self.assertFalse(late.cancel())
@@ -702,6 +843,16 @@ class Generate(unittest.TestCase):
         self.assertEqual(seen(one[1:]), seen(sluice.generate(
             self.model, range(1, 9), do_sample=True, top_k=0, temperature=1.5, num_return_sequences=3, max_new_tokens=9, seed=2)))
         self.assertEqual([len(result) for result in one], [3] * 9)
+        # Without a seed they are others each time, unless Python's random numbers begin where they began.
+        drawn = []
+        for state in None, None, 5, 5:
+            random.seed(state)
+            drawn.append(seen(sluice.generate(self.model, range(9), do_sample=True, top_k=0, temperature=1.5, max_new_tokens=9)))
+        self.assertNotEqual(drawn[0], drawn[1])
+        self.assertEqual(drawn[2], drawn[3])
+        before = random.getstate()
+        sluice.generate(self.model, range(9), max_new_tokens=9)
+        self.assertEqual(random.getstate(), before)
 
     def test_what_cannot_be_is_refused(self):
         for arguments, kind, message in [
@@ -716,7 +867,18 @@ class Generate(unittest.TestCase):
                 (dict(eos_token_id=3), NotImplementedError, "eos_token_id = 3"),
                 (dict(early_stopping="always"), ValueError, "early_stopping = 'always'"),
                 (dict(num_beams=2, force_words_ids=[[[3], [4]]]), NotImplementedError, "alternatives"),
-                (dict(input_ids=[[1]]), TypeError, "both inputs and input_ids"), (dict(use_cache=False), NotImplementedError, "use_cache")]:
+                (dict(num_beams=0), ValueError, "num_beams = 0: must be at least 1"), (dict(num_beams=-1), ValueError, "num_beams = -1"),
+                (dict(num_beams="x"), TypeError, "num_beams = 'x'"), (dict(num_return_sequences=0), ValueError, "num_return_sequences = 0"),
+                (dict(num_return_sequences=-2, do_sample=True), ValueError, "num_return_sequences = -2"),
+                (dict(max_new_tokens=0), ValueError, "max_new_tokens = 0: must be at least 1"), (dict(max_new_tokens=-1), ValueError, "max_new_tokens = -1"),
+                (dict(max_length=0), ValueError, "max_length = 0"), (dict(min_new_tokens=-1), ValueError, "min_new_tokens = -1"),
+                (dict(min_length=-1), ValueError, "min_length = -1"), (dict(no_repeat_ngram_size=-1), ValueError, "no_repeat_ngram_size = -1"),
+                (dict(repetition_penalty=0.0), ValueError, "penalties.repetition = 0"), (dict(do_sample=True, top_k=-1), ValueError, "top_k = -1"),
+                (dict(do_sample=True, min_p=2.0), ValueError, "min_p = 2"), (dict(num_beams=2, length_penalty=math.nan), ValueError, "alpha = nan"),
+                (dict(seed=-1), ValueError, "seed = -1"), (dict(seed="x"), ValueError, "seed = 'x'"),
+                (dict(input_ids=[[1]]), TypeError, "both inputs and input_ids"), (dict(use_cache=False), NotImplementedError, "use_cache"),
+                *((dict([(name, "x")]), NotImplementedError, f"{name} = 'x': is not supported; instead: .{{20}}")
+                  for name in sluice._generate._UNSUPPORTED)]:
             if "early_stopping" in arguments:
                 arguments["num_beams"] = 2
             with self.assertRaisesRegex(kind, message):

@@ -250,7 +250,7 @@ class Models(Written):
                 (lambda: Fused(one, NGramModel(self.ngrams)), sluice.ArgumentError, "language model"),
                 (lambda: Fused(one, self.model(), tokens=[1, 2]), sluice.ArgumentError, r"tokens.size\(\) = 2"),
                 (lambda: Fused(one, self.model(), tokens=[0] * 7 + [9]), sluice.ArgumentError, "tokens = 9"),
-                (lambda: Fused(one, "words"), TypeError, "model = 'words'"),
+                (lambda: Fused(one, "words"), TypeError, "language = 'words'"),
                 (lambda: NGramModel(self.ngrams, self.VOCABULARY), TypeError, "needs words or token_bytes"),
                 (lambda: NGramModel(self.ngrams, words=words), TypeError, "need a vocabulary"),
                 (lambda: NGramModel(self.ngrams, self.VOCABULARY, words=[1]), ValueError, "words has 1 entries: must be 8"),

@@ -131,7 +131,7 @@ class Stops(unittest.TestCase):
                 (Greedy(stop=[3]), TypeError, "stop = 3: must be a string"),
                 (Greedy(stop_tokens=[[]]), sluice.ArgumentError, r"tokens = \[\]: must not be empty"),
                 (Greedy(stop_tokens=[3]), TypeError, "stop_tokens = 3: must be a sequence"),
-                (Greedy(stop_tokens=[[3]], stop_minimum=-1), sluice.ArgumentError, "stops.minimum = -1")]:
+                (Greedy(stop_tokens=[[3]], stop_minimum=-1), sluice.ArgumentError, "stop_minimum = -1")]:
             with self.assertRaisesRegex(kind, message):
                 sluice.decode(model, [1], search)
         with self.assertRaisesRegex(sluice.ArgumentError, "must not be empty"):

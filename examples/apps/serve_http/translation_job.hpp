@@ -6,6 +6,7 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/green_list.hpp>
@@ -22,7 +23,6 @@
 
 #include <cstdint>
 #include <http/backend.hpp>
-#include <http/one_of.hpp>
 #include <http/retold.hpp>
 #include <map>
 #include <memory>
@@ -39,10 +39,10 @@ using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
 using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences,
                             sluice::Bias, sluice::GreenList>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
-using Plain =
-    sluice::Ruled<OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
-                        sluice::Blockwise<sluice::acceptance::TopK>>,
-                  Rules>;
+using Plain = sluice::Ruled<
+    sluice::OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
+                  sluice::Blockwise<sluice::acceptance::TopK>>,
+    Rules>;
 using Search = Retold<Plain>;
 
 /// What all jobs share.

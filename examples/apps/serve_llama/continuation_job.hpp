@@ -9,6 +9,7 @@
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/green_list.hpp>
 #include <sluice/search/rule/ruled.hpp>
@@ -20,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <http/backend.hpp>
-#include <http/one_of.hpp>
 #include <http/retold.hpp>
 #include <memory>
 #include <serve_llama/continuation_settings.hpp>
@@ -31,11 +31,11 @@
 namespace serve {
 
 /// Any of the searches, with structured outputs, stops and biases.
-using Continuing =
-    sluice::Ruled<OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch,
-                        sluice::Blockwise<sluice::acceptance::Exact>, sluice::Blockwise<sluice::acceptance::Sampling>>,
-                  sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences,
-                                sluice::Structure, sluice::Bias, sluice::GreenList>>;
+using Continuing = sluice::Ruled<
+    sluice::OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch, sluice::Blockwise<sluice::acceptance::Exact>,
+                  sluice::Blockwise<sluice::acceptance::Sampling>>,
+    sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences, sluice::Structure,
+                  sluice::Bias, sluice::GreenList>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.

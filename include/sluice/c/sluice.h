@@ -181,7 +181,7 @@ SLUICE_INITIALISER(sluice_grammar_options)
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
 SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
-/* Outputs must match this grammar; for every kind of search. "particles" are weighted by it, all others masked. Null: no grammar. Shared: you may free your handle
+/* Outputs must match this grammar; for every kind of search. "particles" are weighted by it (without one: not at all), all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
 

@@ -249,6 +249,58 @@ bool proposes(M const& model) {
 
 namespace detail {
 
+// clang-format off
+template <class M>
+concept HasSource = requires { typename M::Source; };
+template <class M>
+concept HasVocabulary = requires(M& model) {
+  { model.vocabulary() } -> std::convertible_to<Vocabulary>;
+};
+template <class M>
+concept HasStart = requires(M& model, std::span<typename M::Source const* const> sources, std::span<Slot const> slot_numbers) {
+  model.start(sources, slot_numbers);
+};
+template <class M>
+concept HasStep = requires(M& model, std::span<Row const> rows) { model.step(rows); };
+// clang-format on
+
+/// The compile error for a class that is no Model: what it lacks first.
+template <class M>
+consteval bool refuse_model() {
+  constexpr auto is = Model<M>;
+  if constexpr (std::is_const_v<M>)
+    static_assert(is, "sluice: the model is const, and start() and step() of a model change it: pass one that is not");
+  else if constexpr (!HasSource<M>)
+    static_assert(is, "sluice: a model must have a public type `Source`, what one output is decoded from: write "
+                      "`using Source = std::monostate;` if that is nothing");
+  else if constexpr (!HasVocabulary<M>)
+    static_assert(
+        is, "sluice: a model must have `sluice::Vocabulary vocabulary() const`, and this has no public one of that "
+            "signature");
+  else if constexpr (!HasStart<M>)
+    static_assert(
+        is,
+        "sluice: a model must have `void start(std::span<Source const* const> sources, std::span<sluice::Slot const> "
+        "slots)`, and this has no public one of that signature");
+  else if constexpr (!HasStep<M>)
+    static_assert(
+        is,
+        "sluice: a model must have `sluice::Scores<float> step(std::span<sluice::Row const> rows)`, and this has no "
+        "public one of that signature");
+  else static_assert(is, "sluice: step() of a model must return scores, such as `sluice::Scores<float>`");
+  return true;
+}
+
+/// Stands where a Model is deduced, and says what the class lacks.
+template <class M>
+struct NoModel {
+  static_assert(refuse_model<M>());
+  using Source = int;
+  Vocabulary vocabulary() const { return {}; }
+  void start(std::span<int const* const>, std::span<Slot const>) {}
+  Scores<float> step(std::span<Row const>) { return {}; }
+};
+
 /// Compile errors for members that have the name of an optional member and another signature: they would never be called.
 template <Model M>
 consteval bool model_names() {

@@ -32,10 +32,11 @@ struct Confidence {
 /// One sentence to decode, with options of its own.
 template <class Source, class SearchType>
 struct Request {
-  Source source{};
+  Source
+      source{};  ///< kept until the result is there; if it is a view or a pointer, what it refers to must live until then
   std::vector<Token> prompt{};          ///< fed, not part of the output; empty = bos
   std::vector<Token> prefix{};          ///< the output begins with these
-  std::optional<SearchType> search{};   ///< replaces the decoder's search
+  std::optional<SearchType> search{};   ///< replaces the decoder's search; a copy, so it may go after submit()
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
   /// The output has only these tokens, those of its prefix, those that the search needs, and eos; probabilities are over them
   /// only. See ShortlistProjection.

@@ -106,7 +106,9 @@ SLUICE_ABI_TAG Statistics decode_each(M& model, Inputs&& inputs, S search, Sink&
   return decoder.statistics();
 }
 
-/// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each().
+/// Decodes every input and returns one result per input, in input order (Result::id counts from 0). See decode_each(). The order of the
+/// arguments is that of Decoder, with the inputs after the model and without a trace. A result that failed may have no hypotheses:
+/// look at Result::ok() first.
 template <Model M, class Inputs, Search S, Schedule P = Batched,
           detail::ExpanderOrDefault<Answer<M>> E = LogSoftmaxTopK>
 SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P schedule = {}, E expander = {},
@@ -116,6 +118,20 @@ SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P
       model, std::forward<Inputs>(inputs), std::move(search),
       [&](Result&& result) { results.push_back(std::move(result)); }, std::move(schedule), std::move(expander), intake);
   return results;
+}
+
+/// The compile error for a class that is no Model, which says what it lacks.
+template <class M, class Inputs, class... More>
+  requires(!Model<M>)
+std::vector<Result> decode(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+  static_assert(detail::refuse_model<M>());
+  return {};
+}
+template <class M, class Inputs, class... More>
+  requires(!Model<M>)
+Statistics decode_each(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+  static_assert(detail::refuse_model<M>());
+  return {};
 }
 
 }  // namespace sluice::inline v0

@@ -47,6 +47,9 @@ namespace sluice::inline v0 {
 /// A request that fails has a Failure of its own and does not affect the others. Neither batch nor schedule changes a result (if
 /// the model's rows do not depend on each other). For more threads use more decoders, over models that share their weights.
 ///
+/// It refers to the model, which must outlive it; search, schedule, expander and trace are copies of its own. The arguments of decode()
+/// have the same order, but for the trace, which only this has, before the intake (it may be left out: an intake may follow the schedule).
+///
 /// \tparam M  the model; no other decoder may use it while this one lives
 /// \tparam E  turns the model's answers into candidates; LogSoftmaxTopK for models that return scores
 /// \tparam T  a trace, see NoTrace
@@ -174,5 +177,11 @@ class SLUICE_ABI_TAG Decoder {
   detail::TraceOf<T> trace_;
   detail::LoopHandle loop_;
 };
+
+/// The compile error for a class that is no Model.
+template <class M, Search S, class... More>
+  requires(!Model<M>)
+Decoder(M&, S, More&&...)
+->Decoder<detail::NoModel<M>, S>;
 
 }  // namespace sluice::inline v0

@@ -145,4 +145,10 @@ class SLUICE_ABI_TAG Server {
   detail::ServingHandle serving_;  // last: its thread works on the decoder
 };
 
+/// The compile error for a class that is no Model.
+template <class M, Search S, class... More>
+  requires(!Model<M>)
+Server(M&, S, More&&...)
+->Server<detail::NoModel<M>, S>;
+
 }  // namespace sluice::inline v0

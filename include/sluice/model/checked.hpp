@@ -9,6 +9,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/check/check_options.hpp>
+#include <sluice/model/check/line_judge.hpp>
 #include <sluice/model/check/plain_lines.hpp>
 #include <sluice/model/check/slot_comparison.hpp>
 #include <sluice/model/check/slot_contract.hpp>
@@ -44,24 +45,29 @@ struct EncodedWithCopies<M> {
 
 template <Model M>
 struct PlainModelOf final : PlainModel {
-  explicit PlainModelOf(M& one) : model(one) {}
+  PlainModelOf(M& one, SlotContract& its_contract) : model(one), contract(its_contract) {}
   void start(void const* source, Slot slot) override {
     auto const* const typed = static_cast<typename M::Source const*>(source);
     model.start(std::span<typename M::Source const* const>(&typed, 1), std::span<Slot const>(&slot, 1));
   }
   void step(std::span<Row const> rows, [[maybe_unused]] PlainLines& lines) override {
     decltype(auto) answer = model.step(rows);
-    if constexpr (ReadableAnswer<Answer<M>>) lines.append(answer, 0, answer.rows);
+    if constexpr (ReadableAnswer<Answer<M>>) {
+      judge_answer(contract, answer, rows, true, "alone in a spare slot, ");
+      lines.append(answer, 0, answer.rows);
+    }
   }
   void release(Slot slot) override { detail::release(model, std::span<Slot const>(&slot, 1)); }
   M& model;
+  SlotContract& contract;
 };
 
 }  // namespace detail
 
 /// For tests of models: the same model, which throws std::logic_error, naming the clause of docs/model.md, for
 ///  - every call that breaks the contract: rows, starts, releases and drafts;
-///  - every answer whose number of lines differs from what was asked for;
+///  - every answer whose number of lines differs from what was asked for, whose lines are not as wide as the vocabulary, or in which a
+///    score is NaN or +infinity, with the row that asked for it;
 ///  - every line that differs by more than a tolerance from the line for the same tokens alone, in another slot or
 ///    another batch, after a roll-back, or fed as a block (as far as the model claims these), in the steps that
 ///    CheckOptions::every selects.
@@ -94,7 +100,7 @@ class Checked : public detail::Forwarding<M> {
         compares_(readable && options.every > 0),
         contract_(
             {.vocabulary = vocabulary_.size, .limits = limits(), .abilities = sluice::abilities(std::as_const(model))}),
-        plain_(model),
+        plain_(model, contract_),
         comparison_(plain_, contract_, options, limits_.slot_count, number()) {
     options.check();
     require(!compares_ || limits_.slot_count > detail::SlotComparison::spare, "Checked: limits().slot_count",
@@ -158,6 +164,7 @@ class Checked : public detail::Forwarding<M> {
     auto const compared = compares_ && comparison_.before(rows);
     if (compared) constant();
     decltype(auto) answer = this->model_.step(rows);
+    if constexpr (readable) detail::judge_answer(contract_, answer, rows, compares_, "");
     if constexpr (requires { static_cast<std::ptrdiff_t>(answer.rows); })
       comparison_.judge().answered(answer.rows, detail::lines(rows));
     if constexpr (readable)

@@ -25,8 +25,9 @@ namespace sluice::inline v0 {
 
 /// Which part of a text to look at.
 struct DetectionOptions {
-  std::span<std::uint8_t const> mask{};  ///< [tokens], not 0: leave out this token (forced, quoted); empty: none
-  std::int32_t window = 0;               ///< look also at parts of so many tokens, half of it apart; 0: not
+  std::span<std::uint8_t const>
+      mask{};  ///< [tokens], not 0: leave out this token (forced, quoted); empty: none. A view, of that call
+  std::int32_t window = 0;  ///< look also at parts of so many tokens, half of it apart; 0: not
 };
 
 /// The score of a part of a text.

@@ -72,8 +72,10 @@ concept InputOf = std::same_as<std::remove_cvref_t<Reference>, Own> || requires(
 
 template <class Reference, class Own>
 consteval bool accept_input() {
-  static_assert(refuse_other<std::remove_cvref_t<Reference>, Own>() || InputOf<Reference, Own>,
-                "sluice: an input must be a Source of the model (M::Source), or a sluice::Request<M::Source, Search>");
+  static_assert(
+      refuse_other<std::remove_cvref_t<Reference>, Own>() || InputOf<Reference, Own>,
+      "sluice: an input must be a Source of the model (M::Source), or a sluice::Request<M::Source, Search>; tokens "
+      "to go on from are no source: they go into Request::prompt");
   return true;
 }
 

@@ -36,6 +36,7 @@ class Gbnf {
 
   template <class = void>
   std::int32_t grammar() {
+    in_.take("\xEF\xBB\xBF");  // a byte order mark, as editors of Windows write it
     space(true);
     while (!in_.end()) rule();
     out_.source = in_.from(0);
@@ -53,7 +54,8 @@ class Gbnf {
     if (out_.rules[index(rule)].expression >= 0)
       in_.fail_at(place, "the rule " + out_.rules[index(rule)].name + " is defined twice");
     space(false);
-    if (!in_.take("::=")) in_.fail("::= is missing");
+    if (!in_.take("::="))
+      in_.fail(in_.peek() == '.' ? "::= is missing: a rule's name has letters, digits, - and _" : "::= is missing");
     space(true);
     auto const expression = alternatives(0, false);
     out_.rules[index(rule)].expression = expression, out_.rules[index(rule)].place = place;
@@ -188,7 +190,7 @@ class Gbnf {
   }
 
   static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   }
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   template <class = void>

@@ -5,11 +5,14 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/types.hpp>
+#include <sluice/model/check/plain_lines.hpp>
 #include <sluice/model/check/slot_contract.hpp>
 
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -34,6 +37,37 @@ inline Difference difference(std::span<double const> line, std::span<double cons
     if (worst.column < 0 || !(by <= worst.by)) worst = {static_cast<std::ptrdiff_t>(i), by};
   }
   return worst;
+}
+
+/// Refuses an answer that is wrong whatever it is compared with: lines of another width than the vocabulary, numbers that are none.
+/// Names the row.
+/// \param numbers  all of them are looked at
+/// \param where    what precedes the row
+template <ReadableAnswer A>
+void judge_answer(SlotContract& contract, A const& answer, std::span<Row const> rows, bool numbers,
+                  std::string const& where) {
+  constexpr auto scores = requires { answer.kind; };
+  auto const wide = static_cast<std::ptrdiff_t>(answer.columns);
+  if (scores && answer.rows > 0 && wide != contract.terms().vocabulary)
+    contract.refuse("clause 9", where + SlotContract::name(0, rows[0]) + ": its line has " + std::to_string(wide) +
+                                    " scores, and the vocabulary " + std::to_string(contract.terms().vocabulary) +
+                                    " tokens");
+  std::ptrdiff_t line = 0;
+  for (std::size_t i = 0; numbers && i < rows.size(); ++i)
+    for (std::int32_t k = 0; k < rows[i].lines && line < answer.rows; ++k, ++line) {
+      auto const one = answer[line];
+      for (std::ptrdiff_t column = 0; column < wide; ++column) {
+        auto const x = static_cast<float>(one[static_cast<std::size_t>(column)]);
+        if (std::isfinite(x) || (scores && x < 0)) continue;  // -infinity: impossible
+        auto const fed = rows[i].tokens[rows[i].tokens.size() - static_cast<std::size_t>(rows[i].lines - k)];
+        contract.refuse("the answer", where + SlotContract::name(i, rows[i]) + ": after token " + std::to_string(fed) +
+                                          ", " + (scores ? "the score of token " : "number ") + std::to_string(column) +
+                                          " is " +
+                                          (std::isnan(x) ? "NaN"
+                                           : x > 0       ? "infinity"
+                                                         : "-infinity"));
+      }
+    }
 }
 
 /// Refuses lines that differ by more than a tolerance.

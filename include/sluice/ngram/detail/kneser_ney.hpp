@@ -159,7 +159,7 @@ class KneserNey {
         auto const count = static_cast<double>(counts_[i]);
         auto const rest = counts_[i] == 0 ? 0 : count - discounts_[(std::min)(counts_[i], std::uint64_t{3})];
         probabilities[i] = rest / sum + weight * lower;
-        list.values[i] = logarithm(probabilities[i]);
+        list.values[i] = (std::min)(0.0f, logarithm(probabilities[i]));  // never above 1 by rounding
       }
     }
     if (n == 1) list.values[begin_] = logarithm(0);  // as ARPA files have it

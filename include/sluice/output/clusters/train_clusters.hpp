@@ -34,7 +34,7 @@ struct TrainClustersOptions {
   std::ptrdiff_t points = 256;         ///< samples per cluster used for k-means, drawn evenly; >= 1. All samples add
                                        ///< tokens
   std::span<float const> centroids{};  ///< [clusters, d]: from another k-means; then only `likely` and bfloat16 are
-                                       ///< used
+                                       ///< used. A view, of that call
   bool bfloat16 = true;                ///< round centroids to bfloat16, which halves the size of their file
 };
 

@@ -50,7 +50,8 @@ consteval bool ends_outputs() {
 /// Whether a search's options end outputs of the maximum length in an eos that it does not ask for.
 template <class S>
 bool ends_unasked(S const& search) {
-  if constexpr (requires { decltype(search.at_maximum)::force_eos_free; })
+  if constexpr (HoldsChosen<S>) return search.chosen([](auto const& one) { return ends_unasked(one); });
+  else if constexpr (requires { decltype(search.at_maximum)::force_eos_free; })
     return search.at_maximum == decltype(search.at_maximum)::force_eos_free;
   else if constexpr (requires { search.beam.slot_count(); }) return ends_unasked(search.beam);
   else if constexpr (requires { search.search.slot_count(); }) return ends_unasked(search.search);
@@ -61,7 +62,8 @@ bool ends_unasked(S const& search) {
 /// (also in a search that it holds as `beam` or `search`).
 template <class S>
 std::int32_t most_tokens(S const& search, Sentence const& sentence) {
-  if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;
+  if constexpr (HoldsChosen<S>) return search.chosen([&](auto const& one) { return most_tokens(one, sentence); });
+  else if constexpr (requires { search.length.of(sentence).max; }) return search.length.of(sentence).max;
   else if constexpr (requires { search.beam.length; }) return most_tokens(search.beam, sentence);
   else if constexpr (requires { search.search.slot_count(); }) return most_tokens(search.search, sentence);
   else return Limits::unlimited;
