@@ -86,9 +86,10 @@ foreach(file IN LISTS headers engines kernels)
 endforeach()
 
 # Headers below a detail/ put their names into sluice::detail, or sluice::cuda::detail (scripts/api-listing sees each name, but
-# only where Clang's Python bindings are, and only with the compiler's default instruction set).
+# only where Clang's Python bindings are, and only with the compiler's default instruction set). detail/<stem>_definition.hpp defines
+# what <stem>.hpp declares.
 foreach(file IN LISTS headers engines kernels)
-  if(file MATCHES "/detail/")
+  if(file MATCHES "/detail/" AND NOT file MATCHES "_definition\\.hpp$")
     file(STRINGS ${root}/${file} lines REGEX "^namespace sluice")
     foreach(line IN LISTS lines)
       if(NOT line MATCHES "^namespace sluice::inline v0(::cuda)?::detail(::[a-z_]+)? {$")
@@ -178,7 +179,9 @@ foreach(file IN LISTS headers engines kernels)
         message(NOTICE "${stem} includes ${included}, but ${folder} may not include ${other}")
         set(wrong TRUE)
       endif()
-      if(other STREQUAL folder AND NOT folder MATCHES "^cuda") # there, nvcc includes definitions after declarations
+      # There, nvcc includes definitions after declarations. Elsewhere detail/<stem>_definition.hpp comes after its <stem>.hpp.
+      string(REGEX REPLACE "detail/([a-z_]+)_definition\\.hpp$" "\\1.hpp" declared "${stem}")
+      if(other STREQUAL folder AND NOT folder MATCHES "^cuda" AND NOT included STREQUAL declared)
         list(APPEND within_${stem} ${included})
       endif()
     endforeach()
