@@ -290,7 +290,6 @@ set(SLUICE_HEADERS
   include/sluice/search/common/detail/single_output.hpp
   include/sluice/search/common/history.hpp
   include/sluice/search/common/length.hpp
-  include/sluice/search/common/one_of.hpp
   include/sluice/search/common/phrase.hpp
   include/sluice/search/common/phrase_matcher.hpp
   include/sluice/search/common/prefix.hpp
@@ -344,6 +343,7 @@ set(SLUICE_HEADERS
   include/sluice/search/rule/dry.hpp
   include/sluice/search/rule/forbidden.hpp
   include/sluice/search/rule/green_list.hpp
+  include/sluice/search/rule/one_of.hpp
   include/sluice/search/rule/penalties.hpp
   include/sluice/search/rule/rule.hpp
   include/sluice/search/rule/ruled.hpp

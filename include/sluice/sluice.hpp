@@ -94,7 +94,6 @@
 #include <sluice/search/common/bans.hpp>
 #include <sluice/search/common/history.hpp>
 #include <sluice/search/common/length.hpp>
-#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/common/phrase.hpp>
 #include <sluice/search/common/phrase_matcher.hpp>
 #include <sluice/search/common/prefix.hpp>
@@ -112,6 +111,7 @@
 #include <sluice/search/rule/dry.hpp>
 #include <sluice/search/rule/forbidden.hpp>
 #include <sluice/search/rule/green_list.hpp>
+#include <sluice/search/rule/one_of.hpp>
 #include <sluice/search/rule/penalties.hpp>
 #include <sluice/search/rule/rule.hpp>
 #include <sluice/search/rule/ruled.hpp>

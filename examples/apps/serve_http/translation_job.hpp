@@ -6,10 +6,10 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/constraint/constrained_beam_search.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/green_list.hpp>
+#include <sluice/search/rule/one_of.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>
 #include <sluice/search/rule/text_stream.hpp>

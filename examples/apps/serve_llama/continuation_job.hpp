@@ -9,9 +9,9 @@
 #include <sluice/search/beam/beam_search.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/greedy/greedy.hpp>
 #include <sluice/search/rule/green_list.hpp>
+#include <sluice/search/rule/one_of.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 #include <sluice/search/rule/stop_sequences.hpp>

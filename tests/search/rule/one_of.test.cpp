@@ -6,8 +6,8 @@
 #include <sluice/search/beam/best_first_beam.hpp>
 #include <sluice/search/bias/bias.hpp>
 #include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/common/one_of.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/one_of.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/sample/sample.hpp>
 
