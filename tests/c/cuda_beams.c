@@ -29,6 +29,7 @@ static beam_case make_case(int32_t round) {
   options->never = specials, options->never_count = 2, options->log_probs = below(4) == 0;
   options->max_length = 2 + below(9), options->n_best = 1 + below(width);
   if (below(3) == 0) options->min_length = below(5);
+  if (options->min_length > options->max_length) options->min_length = options->max_length;
   if (below(5) == 0) options->max_factor = 0.5, options->extra = 2, options->longest = options->max_length;
   if (below(5) == 0) options->min_factor = 0.3;
   if (below(4) == 0) options->penalty = SLUICE_CUDA_PENALTY_GNMT, options->beta = 1 + below(5);

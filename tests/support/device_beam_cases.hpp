@@ -126,7 +126,8 @@ inline BeamCase random_beam_case(std::uint64_t seed) {
                                                EarlyStopping::Rule::never_early}[static_cast<std::size_t>(below(3))]);
   }
   search.length.max = below(12);
-  if (below(2) == 0) search.length.min = std::min(below(6), search.length.max);
+  if (below(2) == 0) search.length.min = below(6);
+  search.length.min = std::min(search.length.min, search.length.max);
   search.n_best = 1 + below(width);
   if (below(4) == 0) search.penalty = {.kind = LengthPenalty::Kind::gnmt, .alpha = 0.7};
   if (below(5) == 0) search.early_stopping = {.rule = search.early_stopping.rule, .patience = 0.5 + below(3)};

@@ -14,7 +14,6 @@
 #include <span>
 #include <vector>
 
-
 namespace sluice::inline v0 {
 
 /// A running sentence, as a schedule sees it.

@@ -315,6 +315,10 @@ TEST_CASE("the words of a lexicon's output, and where they are", "[ctc]") {
   CHECK(words(spaced, {}).empty());
   CHECK_THROWS_WITH(spaced.words({.tokens = {5, 5}}), "sluice: token 1 = 5: goes on to no word of the lexicon");
   CHECK_THROWS_WITH(Lexicon().words({}), "sluice: lexicon = empty: must have words");
+  // Listed twice is listed once; the first of equal spellings is told.
+  Lexicon const twice({{"new", {5}}, {"knew", {5}}, {"new", {5}}}, {6, 6});
+  CHECK(words(twice, {.tokens = {5, 6, 5}}) == Words{"new 0-1 at 0-0", "new 2-3 at 0-0"});
+  CHECK_THROWS_WITH(Lexicon({{"new", {5}}}, {-1}), "sluice: lexicon: separator = -1: must not be negative");
 }
 
 TEST_CASE("n-grams of tokens", "[ctc][ngram]") {

@@ -97,7 +97,7 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
       REQUIRE(results[i].ok());
       auto const& h = results[i].hypotheses.at(0);
       CHECK(same_output(h, expected));
-      check_stopped(results[i], StopSequences(stops), table, i, prefix, static_cast<std::size_t>(bound));
+      check_stopped(results[i], StopSequences(stops), table, i, prefix, static_cast<std::size_t>(greedy.length.min));
       stopped += h.stop >= 0 ? 1 : 0;
       if (h.stop >= static_cast<std::int32_t>(stops.tokens.size()))
         crossed += stops.bytes.bytes(h.tokens.back()).size() <

@@ -61,6 +61,7 @@ class Lexicon {
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
   template <class = void>
   explicit Lexicon(std::vector<Spelling> spellings, std::vector<Token> const& separators = {}) {
+    for (auto const token : separators) require(token >= 0, "lexicon: separator", token, "must not be negative");
     for (auto const& one : spellings) {
       require(!one.tokens.empty(), "lexicon: word", one.word, "has a spelling without tokens");
       for (auto const token : one.tokens) {
