@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every search beside every member of a request, and every integer option of a search at its ends. Both lists are those of docs/api.txt: a
-// search, a member or an option that has no row or column here fails. Mutants that were tried by hand: a member that the decoder does
-// not hand on (each); a shortlist without the blank; a width without a bound.
+// search, a member or an option that has no row or column here fails.
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/expansion.hpp>
@@ -26,6 +25,7 @@
 #include <sluice/search/frames/transducer_greedy.hpp>
 #include <sluice/search/greedy/forced_score.hpp>
 #include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/rule/one_of.hpp>
 #include <sluice/search/rule/ruled.hpp>
 #include <sluice/search/rule/rules.hpp>
 #include <sluice/search/sample/sample.hpp>
@@ -464,6 +464,8 @@ void for_each_search(F&& f) {
              {SLUICE_OPTION(P, particles), SLUICE_OPTION(P, tries), SLUICE_OPTION(P, looks), SLUICE_LENGTHS(P)}));
   using R = Ruled<BeamSearch, NoRepeatNgram>;
   f(of_table("Ruled", R{beam, {1}}, R{wider, {1}}));
+  using O = OneOf<Greedy, BeamSearch>;
+  f(of_table("OneOf", O(beam), O(wider)));
   InCatalogue const items(catalogue_of({{3, 4}, {5}, {6}, {6, 5}, {7, 8, 3}}));
   f(of_table("CatalogueBeam", CatalogueBeam{.beam = beam, .items = items},
              CatalogueBeam{.beam = wider, .items = items}));

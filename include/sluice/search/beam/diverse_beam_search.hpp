@@ -49,6 +49,7 @@ struct DiverseBeamSearch {
     std::vector<Token> own;            // of settled()
     bool first = true, forks = false;  // first: one line serves all groups; forks: the step after it, in which each
                                        // group gets its slots
+    bool unused = false;               // the first group needs slot 0 no more, and another may
   };
 
   template <class = void>
@@ -69,7 +70,7 @@ struct DiverseBeamSearch {
       search.begin(beam.state, sentence);
       beam.over = false;
     }
-    s.first = true;
+    s.first = true, s.unused = false;
   }
 
   template <class = void>
@@ -80,6 +81,7 @@ struct DiverseBeamSearch {
         queries.back().best += slot_count() - search.width;
       return plan.keep(0);
     }
+    auto shared = false;  // rows of other groups continue slot 0
     for (std::size_t g = 0; g < s.beams.size(); ++g) {
       auto& beam = s.beams[g];
       if (beam.over) continue;
@@ -88,7 +90,10 @@ struct DiverseBeamSearch {
       Plan own(s.scratch, base);
       search.plan(beam.state, own);
       auto part = plan.part(0);
-      for (auto const slot : s.scratch.released) part.release(slot);
+      if (!s.forks)
+        for (auto const slot : s.scratch.released) part.release(slot);
+      else if (g == 0) s.unused = !s.scratch.released.empty();  // of other groups no slot has been filled yet
+      else shared = shared || !s.scratch.rows.empty();
       // Slot 0 holds what all groups share; rows of other groups that continue from it fork it.
       for (auto const& row : s.scratch.rows)
         part.row(s.forks ? 0 : row.from, row.to, row.length, row.tokens, row.lines);
@@ -99,6 +104,7 @@ struct DiverseBeamSearch {
       if (g == 0) part.keep(s.scratch.groups.back().keep);
       beam.lines = s.scratch.queries.size();
     }
+    if (s.unused && !shared) plan.part(0).release(0), s.unused = false;
   }
 
   template <class = void>
