@@ -450,6 +450,11 @@ TEST_CASE("any model as a language model: one row for each new prefix, those of 
     CHECK(without[i].hypotheses[0].tokens == forbidden[i].hypotheses[0].tokens);
     CHECK_THAT(without[i].hypotheses[0].score, WithinAbs(forbidden[i].hypotheses[0].score, 1e-9));
   }
+  auto const other =
+      decode(model, sources, CtcBeamSearch<NoRule, TextModel>{.width = 6, .blank = 1, .language_model = {weights}})
+          .at(0);
+  CHECK(other.failure == Failure::bad_request);
+  CHECK(other.message == "sluice: blank = 1: must be that of the model beside the language model, 0");
   CHECK_THROWS_WITH(WithTextModel(frames, language, {0}),
                     "sluice: WithTextModel: tokens.size() = 1: must be the number of labels, 4");
   CHECK_THROWS_WITH(WithTextModel(frames, language, {0, 1, 2, 5}),
