@@ -108,7 +108,7 @@ class JsonObjects : public JsonRules {
       if (most >= 0 && most < needed) return x.out_.nothing();
       auto const counted = least > 0 || most >= 0 || !clause.some.empty();
       auto const any = x.texts_.style().any_order;
-      if (any && !counted && known.size() > 5 && needed <= 12) return free_order();
+      if (any && !counted && known.size() > 5 && needed <= 10) return free_order();
       if (!counted && (!any || known.empty() || known.size() > 5)) return simple();
       auto const body = any && known.size() <= 10 && !known.empty() ? any_order(0, 0, 0) : from(0, 0, 0, true);
       auto const empty = needed == 0 && least == 0 && clause.some.empty();

@@ -37,7 +37,7 @@ class JsonSets : public JsonValidator {
   /// The numbers that fit. Null: all.
   template <class = void>
   Texts numbers(Literals const& all_of) {
-    for (auto asked = std::pair(NumberTexts::all, std::int64_t{308});; asked = wanted_) {
+    for (auto asked = std::pair(NumberTexts::all, std::int64_t{307});; asked = wanted_) {
       auto& of = numbers_[asked];
       if (of.numbers == nullptr) of.numbers = std::make_unique<JsonNumbers>(asked.first, asked.second);
       asked_ = wanted_ = asked;
