@@ -131,11 +131,10 @@ class JsonSchema : JsonArrays {
       for (auto const* const value : *values) {
         auto const text = value->is(JsonValue::Kind::string);
         std::string whole, rest;
-        auto const number = value->is(JsonValue::Kind::number) ? JsonNumber::of(value->text) : JsonNumber{};
+        auto const x = value->is(JsonValue::Kind::number) ? JsonNumber::of(value->text) : JsonNumber{};
         if (text && values->size() > 1) words.push_back(decoded(value->text));
-        else if (many && !number.digits.empty() && number.exponent >= 0 && number.exponent < 100 &&
-                 JsonNumbers::point(number, whole, rest))
-          integers.push_back(decoded((number.negative ? "-" : "") + whole));
+        else if (many && !x.digits.empty() && x.exponent >= 0 && x.exponent < 100 && JsonNumbers::point(x, whole, rest))
+          integers.push_back(decoded((x.negative ? "-" : "") + whole));
         else choices.push_back(texts_.exactly(*value));
       }
       if (!words.empty()) choices.push_back(texts_.string(TextAutomaton::words(std::move(words))));

@@ -177,9 +177,9 @@ class JsonAtoms : public JsonGlance {
       JsonValue schema, list, no;
       schema.kind = JsonValue::Kind::object, schema.place = value.place;
       list.kind = JsonValue::Kind::array, no.kind = JsonValue::Kind::boolean;
-      auto const array = value.is(JsonValue::Kind::array);
-      schema.members.emplace_back("type", text(array ? "array" : "object"));
-      if (array) {
+      auto const is_array = value.is(JsonValue::Kind::array);
+      schema.members.emplace_back("type", text(is_array ? "array" : "object"));
+      if (is_array) {
         for (auto const& one : value.items) list.items.push_back(wrapped("enum", list_of(one)));
         JsonValue size;
         size.kind = JsonValue::Kind::number, size.text = std::to_string(value.items.size());

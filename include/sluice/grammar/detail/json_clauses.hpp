@@ -38,6 +38,10 @@ class JsonClauses : public JsonUnevaluated {
     return out;
   }
 
+  /// Whether schemas may contradict each other. One that contradicts itself is found when its rule is made.
+  static bool doubtful(Literals const& all_of) {
+    return all_of.size() > 1 || (all_of.size() == 1 && all_of[0].negated);
+  }
   /// Whether it is clear that no value fits all of them.
   template <class = void>
   bool empty(Literals const& all_of) {
@@ -100,10 +104,13 @@ class JsonClauses : public JsonUnevaluated {
   template <class = void>
   bool possible(Clause const& clause, std::uint32_t type) {
     if (type == object)
-      return std::all_of(clause.members.begin(), clause.members.end(),
-                         [&](auto const& one) { return !one.second.required || !empty(member(clause, one.first)); });
+      return std::all_of(clause.members.begin(), clause.members.end(), [&](auto const& one) {
+        if (!one.second.required) return true;
+        auto const its = member(clause, one.first);
+        return !doubtful(its) || !empty(its);
+      });
     for (std::int64_t i = 0; i < (std::min<std::int64_t>)(clause.least, 8); ++i)
-      if (empty(item(clause, i))) return false;
+      if (auto const its = item(clause, i); doubtful(its) && empty(its)) return false;
     return true;
   }
 

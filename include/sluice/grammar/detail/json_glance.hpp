@@ -141,8 +141,8 @@ class JsonGlance : public JsonScalars {
       if (part.word == Word::all_of)
         for (auto const& one : list(*part.value)) find_tags(one, scope, name, tags, depth + 1);
       if (part.word != Word::properties || tags.value) continue;
-      auto const* const all = own(its, "properties");
-      auto const* const one = all == nullptr ? nullptr : all->find(name);
+      auto const* const properties = own(its, "properties");
+      auto const* const one = properties == nullptr ? nullptr : properties->find(name);
       if (one != nullptr) tags.value = Literal{one, false, scope};
     }
   }

@@ -55,12 +55,12 @@ class JsonWays : public JsonAtoms {
   template <class = void>
   Ways dependency(std::string const& name, JsonValue const& one, Place const& at) const {
     if (!one.is(Kind::array)) return {{absent(name, at)}, {literal(one, false, at)}};
-    Way all;
+    Way wanted;
     for (auto const& other : one.items) {
       if (!other.is(Kind::string)) fail(other, "must be a name");
-      all.push_back(present(other.text, at));
+      wanted.push_back(present(other.text, at));
     }
-    return {{absent(name, at)}, std::move(all)};
+    return {{absent(name, at)}, std::move(wanted)};
   }
   /// The ways in which a keyword other than dependencies is obeyed, or any is not. Keywords for other types are obeyed by every value.
   /// \param type  array or object
@@ -68,7 +68,7 @@ class JsonWays : public JsonAtoms {
   Ways ways(Part const& part, Place const& at, std::uint32_t type, bool negated) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one, bool no) { return literal(one, no != negated, at); };
-    auto const all = [&](std::vector<Atom> atoms) {  // all of them, or the opposite of one
+    auto const each = [&](std::vector<Atom> atoms) {  // all of them, or the opposite of one
       if (!negated) return Ways{std::move(atoms)};
       Ways out;
       for (auto& one : atoms) out.push_back({std::move(one)});
@@ -86,7 +86,7 @@ class JsonWays : public JsonAtoms {
           atoms.push_back(literal(one, negated, at));
           atoms.back().path.push_back(static_cast<std::int32_t>(atoms.size()));
         }
-        if (part.word == Word::all_of) return all(std::move(atoms));
+        if (part.word == Word::all_of) return each(std::move(atoms));
         if (negated) return {std::move(atoms)};
         Ways out;
         for (auto& one : atoms) out.push_back({std::move(one)});
