@@ -78,7 +78,7 @@ class JsonNumbers {
     std::string const sign = bound.negative ? "-" : "";
     auto const same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
     if (equal && !below && !above) return same;
-    auto const far = all_ & set(sign + "(?:" + greater(bound) + ")");
+    auto const far = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
     return bound.negative ? pick(far, same, below, above) : pick(far, same, above, below);
   }
   /// Multiples of a positive number.
@@ -183,6 +183,7 @@ class JsonNumbers {
     if (point(x, whole, rest)) out += "|" + whole + behind_point(rest);
     return out;
   }
+  /// Greater sizes, with an exponent.
   template <class = void>
   static std::string greater(JsonNumber const& x) {
     auto const any = std::string("(?:\\.[0-9]+)?");
@@ -191,20 +192,55 @@ class JsonNumbers {
                greater_behind_point(x.digits.substr(1));
     if (x.digits[0] < '9') out += "|" + range(x.digits[0] - '0' + 1, 9) + any;
     out += ")[eE]" + exponent_of(power);
+    return out;
+  }
+  /// Those without: with the sign of x, further from 0.
+  template <class = void>
+  static TextAutomaton greater_digits(JsonNumber const& x) {
     std::string whole, rest;
     if (!point(x, whole, rest)) {
-      if (power > 0) throw std::length_error("a bound of more than 1000 digits");
-      return out + "|[0-9.]*[1-9][0-9.]*";
+      if (x.exponent > 0) throw std::length_error("a bound of more than 1000 digits");
+      return set("-?[0-9.]*[1-9][0-9.]*");
     }
-    auto const size = whole.size();
-    out += "|" + whole + greater_behind_point(rest);
-    if (whole == "0") return out + "|[1-9][0-9]*" + any;
-    out += "|[1-9][0-9]{" + std::to_string(size) + ",}" + any;
-    for (std::size_t i = 0; i < size; ++i)
-      if (whole[i] < '9')
-        out += "|" + whole.substr(0, i) + range(whole[i] - '0' + 1, 9) + "[0-9]{" + std::to_string(size - i - 1) + "}" +
-               any;
-    return out;
+    // Digits so far: i of them, less than the bound's, equal or greater; or more than the bound has.
+    auto const size = static_cast<std::int32_t>(whole.size()), places = static_cast<std::int32_t>(rest.size());
+    auto const before = [&](std::int32_t order, std::int32_t i) { return 2 + (order * (size + 1)) + i; };
+    auto const more = before(3, 0), begun = more + 1, behind = begun + 1, equal = behind + 1;
+    TextAutomaton out;
+    out.states.resize(static_cast<std::size_t>(equal + places + 1));
+    auto const edge = [&](std::int32_t from, char first, char last, std::int32_t to) {
+      if (first > last) return;
+      auto const byte = [](char c) { return static_cast<char32_t>(static_cast<unsigned char>(c)); };
+      TextAutomaton::join(out.states[static_cast<std::size_t>(from)].edges, {byte(first), byte(last), to});
+    };
+    auto const compare = [&](std::int32_t from, char digit, char least, std::int32_t low, std::int32_t same,
+                             std::int32_t high) {
+      edge(from, least, static_cast<char>(digit - 1), low);
+      if (digit >= least) edge(from, digit, digit, same);
+      edge(from, (std::max)(least, static_cast<char>(digit + 1)), '9', high);
+    };
+    auto const first = x.negative ? 1 : 0;
+    if (x.negative) edge(0, '-', '-', 1);
+    // A number that begins with 0 has no more digits before the point; others are not less than 1.
+    compare(first, whole[0], size == 1 ? '0' : '1', before(0, 1), before(1, 1), before(2, 1));
+    for (std::int32_t order = 0; order < 3; ++order)
+      for (std::int32_t i = 1; i <= size; ++i) {
+        auto const here = before(order, i);
+        if (i == size && (order == 2 || order == 1)) edge(here, '.', '.', order == 2 ? begun : equal);
+        if (i == size) edge(here, '0', '9', more);
+        else if (order == 1)
+          compare(here, whole[static_cast<std::size_t>(i)], '0', before(0, i + 1), before(1, i + 1), before(2, i + 1));
+        else edge(here, '0', '9', before(order, i + 1));
+      }
+    edge(more, '.', '.', begun), edge(more, '0', '9', more);
+    edge(begun, '0', '9', behind), edge(behind, '0', '9', behind);
+    for (std::int32_t i = 0; i < places; ++i) {
+      auto const digit = rest[static_cast<std::size_t>(i)];
+      edge(equal + i, digit, digit, equal + i + 1), edge(equal + i, static_cast<char>(digit + 1), '9', behind);
+    }
+    edge(equal + places, '0', '0', equal + places), edge(equal + places, '1', '9', behind);
+    for (auto const one : {before(2, size), more, behind}) out.states[static_cast<std::size_t>(one)].accepts = true;
+    return std::move(out).trimmed().minimal();
   }
 
   /// Numbers without exponent that are multiples of divisor * 10^exponent.
