@@ -280,6 +280,17 @@ class JsonClauses : public JsonUnevaluated {
     else state.choices.push_back(std::move(ways));
   }
 
+  /// Whether a schema may say more of a type than that it is allowed.
+  template <class = void>
+  bool speaks(JsonValue const& value, std::uint32_t type) {
+    return std::ranges::any_of(schema(value).parts, [&](Part const& part) {
+      if (part.word < Word::type || part.word == Word::values || part.word == Word::constant) return true;
+      auto const of_arrays = (part.word >= Word::items && part.word <= Word::unique) || part.word == Word::other_items;
+      auto const of_objects =
+          (part.word >= Word::properties && part.word <= Word::dependencies) || part.word == Word::other_properties;
+      return type == array ? of_arrays : of_objects;
+    });
+  }
   template <class = void>
   Outcome outcome(State const& state, Way const& way, std::uint32_t type) {
     auto given = true;
@@ -299,8 +310,9 @@ class JsonClauses : public JsonUnevaluated {
         if (is_false(atom.one) || state.done.contains(opposite(atom.one))) return Outcome::never;
         auto positive = atom.one;
         positive.negated = false;
-        if ((may_be(positive) & type) != 0) return Outcome::open;
-        return atom.one.negated ? Outcome::given : Outcome::never;
+        if ((may_be(positive) & type) == 0) return atom.one.negated ? Outcome::given : Outcome::never;
+        if (speaks(*atom.one.schema, type)) return Outcome::open;
+        return atom.one.negated ? Outcome::never : Outcome::given;
       }
       case Atom::each:
       case Atom::some: {

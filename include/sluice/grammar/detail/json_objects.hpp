@@ -106,12 +106,12 @@ class JsonObjects : public JsonRules {
       if (least <= needed) least = 0;
       if (others.empty() && most >= static_cast<std::int64_t>(known.size())) most = -1;
       if (most >= 0 && most < needed) return x.out_.nothing();
-      Id body = -1;
-      auto empty = false;
-      if (x.texts_.style().any_order && known.size() <= 10 && !known.empty()) body = any_order(0, 0, 0);
-      else if (least == 0 && most < 0 && clause.some.empty()) return simple();
-      else body = from(0, 0, 0, true);
-      empty = needed == 0 && least == 0 && clause.some.empty();
+      auto const counted = least > 0 || most >= 0 || !clause.some.empty();
+      auto const any = x.texts_.style().any_order;
+      if (any && !counted && known.size() > 5 && needed <= 12) return free_order();
+      if (!counted && (!any || known.empty() || known.size() > 5)) return simple();
+      auto const body = any && known.size() <= 10 && !known.empty() ? any_order(0, 0, 0) : from(0, 0, 0, true);
+      auto const empty = needed == 0 && least == 0 && clause.some.empty();
       return x.texts_.within("{", body, "}", empty);
     }
 
@@ -230,6 +230,32 @@ class JsonObjects : public JsonRules {
       }
       if (first.empty()) return x.texts_.within("{", out.empty(), "}", false);
       return x.texts_.within("{", out.choice(first), "}", empty);
+    }
+
+    /// In any order. Only what is required is kept track of; of a name that comes twice, JSON does not say what it means.
+    template <class = void>
+    Id free_order() {
+      auto& out = x.out_;
+      std::vector<Id> needed, free;
+      for (auto const& one : known) (one.required ? needed : free).push_back(one.member);
+      for (auto const& one : others) free.push_back(one.member);
+      auto const loop = free.empty() ? out.nothing() : x.new_rule("a member", out.choice(free));
+      auto const more = free.empty() ? out.empty() : out.repeat(out.sequence({x.texts_.comma(), loop}), 0, -1);
+      std::vector<Id> behind(std::size_t{1} << needed.size());  // [set of those that have been written]
+      auto const all = behind.size() - 1;
+      behind[all] = more;
+      for (auto& one : needed) one = x.new_rule("a member", one);
+      for (auto set = all; set-- > 0;) {
+        std::vector<Id> choices;
+        for (std::size_t i = 0; i < needed.size(); ++i)
+          if ((set >> i & 1) == 0) choices.push_back(out.sequence({needed[i], behind[set | std::size_t{1} << i]}));
+        behind[set] = x.new_rule("members", out.sequence({more, x.texts_.comma(), out.choice(choices)}));
+      }
+      std::vector<Id> first;
+      if (!free.empty()) first.push_back(out.sequence({loop, behind[0]}));
+      for (std::size_t i = 0; i < needed.size(); ++i)
+        first.push_back(out.sequence({needed[i], behind[std::size_t{1} << i]}));
+      return x.texts_.within("{", out.choice(first), "}", needed.empty());
     }
 
     /// What may follow, with a comma where it is not the first.

@@ -217,6 +217,7 @@ class JsonScalars : public JsonSets {
     if (size == 1 && !flat.all_patterns.empty()) body = repeated(*flat.all_patterns[0], flat);
     if (size == 1 && !lengths && flat.formats.size() == 1 && flat.formats[0]->text == "regex") body = regex_format();
     if (body < 0) {
+      auto escapes = texts_.style().escapes;
       Texts some;
       auto const also = [&](Texts const& more) {
         if (more != nullptr) some = some == nullptr ? more : share(*some & *more);
@@ -227,20 +228,25 @@ class JsonScalars : public JsonSets {
       try {
         for (auto const* const one : flat.all_patterns) also(pattern(*one));
         for (auto const* const one : flat.formats) also(format(*one));
-        if (flat.most > 50'000 || flat.least > 50'000)
-          throw std::length_error("a length of more than 50000 characters beside them");
+        if (flat.least > 50'000) throw std::length_error("a length of more than 50000 characters beside them");
         if (lengths && some != nullptr) {
-          auto const least = static_cast<std::int32_t>(flat.least), most = static_cast<std::int32_t>(flat.most);
+          auto const least = static_cast<std::int32_t>(flat.least),
+                     most = static_cast<std::int32_t>((std::min<std::int64_t>)(flat.most, 1 << 30));
           if (least > 0 && !(*some & TextAutomaton::lengths(0, least - 1)).empty())
             also(share(TextAutomaton::lengths(least, -1)));
-          if (most >= 0) also(share(TextAutomaton::lengths(0, most)));
+          // Where there would be very many states, the longest texts are left out, and needless escapes.
+          auto const size = (std::max<std::size_t>)(some->states.size(), 1);
+          auto const far = static_cast<std::int32_t>((std::min<std::size_t>)(30'000 / size, 30'000));
+          if (most >= 0 && most <= far && size < 100) some = share(some->up_to(most));
+          else if (most >= 0 && least <= far)
+            escapes = Escapes::needed, some = share(some->up_to((std::min)(most, far)));
+          else if (most >= 0) throw std::length_error("more than 30000 states");
         } else if (lengths)
-          also(share(
-              TextAutomaton::lengths(static_cast<std::int32_t>(flat.least), static_cast<std::int32_t>(flat.most))));
+          return texts_.string(repetition(flat.least, *last), flat.most < 0 ? -1 : repetition(flat.most, *last));
       } catch (std::length_error const& e) {
         unsupported(*last, "pattern, format and lengths of one string lead to " + std::string(e.what()));
       }
-      body = some == nullptr ? texts_.string(0, -1) : texts_.string(*some);
+      body = some == nullptr ? texts_.string(0, -1) : texts_.string(*some, escapes);
     }
     out_.rules[at(rule)].expression = body;
     flat_rules_.emplace(key, rule);

@@ -104,9 +104,13 @@ class JsonTexts {
   /// A string of this set.
   template <class = void>
   Id string(TextAutomaton const& texts) {
+    return string(texts, style_.escapes);
+  }
+  template <class = void>
+  Id string(TextAutomaton const& texts, Escapes escapes) {
     if (texts.empty()) return out_.nothing();
     if (texts.full()) return string(0, -1);
-    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true))});
+    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, escapes, true))});
   }
   template <class = void>
   Id string(std::string_view text) {
@@ -178,7 +182,7 @@ class JsonTexts {
     switch (value.kind) {
       case Kind::null: return out_.text("null");
       case Kind::boolean: return out_.text(value.truth ? "true" : "false");
-      case Kind::number: return exactly(JsonNumber::of(value.text));
+      case Kind::number: return out_.choice({exactly(JsonNumber::of(value.text)), out_.text(value.text)});
       case Kind::string: return string(std::string_view(value.text));
       default: break;
     }
@@ -207,10 +211,10 @@ class JsonTexts {
     }
     return out_.sequence(out);
   }
-  /// Of more than ten parts, in order.
+  /// More than six parts: in order.
   template <class = void>
   Id in_any_order(std::vector<Id> const& parts) {
-    if (parts.size() > 10 || parts.size() < 2) return in_order(parts);
+    if (parts.size() > 6 || parts.size() < 2) return in_order(parts);
     auto const all = std::size_t{1} << parts.size();
     std::vector<Id> rest(all);  // [set of parts that have been written]
     rest[all - 1] = out_.empty();

@@ -133,21 +133,44 @@ class JsonValidator : public JsonDocument {
       unsupported(value, std::string(e.what()).substr(std::string_view("sluice: ").size()));
     }
   }
+  /// Those that many schemas use, and that take long to make, are made once.
+  template <class = void>
+  static Texts known_format(std::string const& name) {
+    auto const make = [](char const* format) {
+      auto texts = RegexAutomaton::of(Regex::tree("format", json_format(format), GrammarLimits{}), false);
+      if (std::string_view(format).ends_with("hostname")) texts = texts & TextAutomaton::lengths(1, 253);
+      return share(std::move(texts));
+    };
+    if (name == "date-time") {
+      static Texts const once = make("date-time");
+      return once;
+    }
+    if (name == "uri") {
+      static Texts const once = make("uri");
+      return once;
+    }
+    if (name == "email") {
+      static Texts const once = make("email");
+      return once;
+    }
+    if (name == "hostname") {
+      static Texts const once = make("hostname");
+      return once;
+    }
+    return make(name.c_str());
+  }
   /// Null: all texts, also for an unknown format.
   template <class = void>
   Texts format(JsonValue const& value) {
     if (!value.is(Kind::string)) fail(value, "must be a string");
     auto const [it, fresh] = formats_.try_emplace(value.text);
     if (!fresh) return it->second;
-    auto const known = json_format(value.text);
-    if (known.empty()) {
+    if (json_format(value.text).empty()) {
       if (value.text == "regex") unsupported(value, "the format \"regex\" is not supported beside other keywords");
       ignore("format " + json_quoted(value.text));
       return nullptr;
     }
-    auto texts = RegexAutomaton::of(Regex::tree("format", known, limits()), false);
-    if (value.text.ends_with("hostname")) texts = texts & TextAutomaton::lengths(1, 253);
-    return it->second = share(std::move(texts));
+    return it->second = known_format(value.text);
   }
   template <class = void>
   static Texts share(TextAutomaton texts) {
