@@ -124,6 +124,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
+  include/sluice/grammar/detail/plain_places.hpp
   include/sluice/grammar/detail/plain_text.hpp
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp

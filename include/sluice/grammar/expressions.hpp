@@ -22,7 +22,7 @@ namespace sluice::inline v0 {
 struct GrammarLimits {
   std::size_t text = std::size_t{4} << 20;  ///< bytes of source
   std::int32_t nesting = 200;               ///< of groups, of values in a schema
-  std::int32_t repetition = 1'000'000'000;        ///< of {m,n}, minItems and the like
+  std::int32_t repetition = 1'000'000'000;  ///< of {m,n}, minItems and the like
   std::int32_t size = 1'000'000;  ///< places in the rules with repetitions expanded: a compiled grammar takes some 100
                                   ///< bytes for each
 
