@@ -110,9 +110,13 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_clauses.hpp
   include/sluice/grammar/detail/json_document.hpp
   include/sluice/grammar/detail/json_formats.hpp
+  include/sluice/grammar/detail/json_glance.hpp
   include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_objects.hpp
+  include/sluice/grammar/detail/json_patterns.hpp
+  include/sluice/grammar/detail/json_regex_format.hpp
+  include/sluice/grammar/detail/json_rules.hpp
   include/sluice/grammar/detail/json_scalars.hpp
   include/sluice/grammar/detail/json_sets.hpp
   include/sluice/grammar/detail/json_texts.hpp

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <grammar/draw_output.hpp>
 #include <grammar/schema_validator.hpp>
 #include <random>
@@ -471,4 +472,102 @@ TEST_CASE("texts are written in the style that is asked for", "[json_schema]") {
   CHECK(free.matches(" {\n \"a\" : \"a/é\" }\n"));
   CHECK_FALSE(plain.matches(" {\"a\":\"a/é\"}"));
   CHECK_THROWS_AS(Grammar::from_json_schema(schema, {.item_separator = ";"}), std::invalid_argument);
+}
+
+TEST_CASE("the schemas of pydantic's types are accepted, with what they mean", "[json_schema]") {
+  std::ifstream file(SLUICE_SOURCE_DIR
+                     "/tests/grammar/data/pydantic.jsonl");  // as the version in its first line wrote it
+  std::string line;
+  REQUIRE(std::getline(file, line));
+  REQUIRE(json::parse(line).contains("pydantic"));
+  auto types = 0;
+  for (; std::getline(file, line); ++types) {
+    auto const one = json::parse(line);
+    INFO(line);
+    auto const grammar = Grammar::from_json_schema(nlohmann::ordered_json::parse(line).at("schema").dump());
+    CHECK(grammar.matches(one.at("valid").get<std::string>()));
+    CHECK_FALSE(grammar.matches(one.at("invalid").get<std::string>()));
+  }
+  CHECK(types > 100);
+}
+
+TEST_CASE("equal values are accepted, however they are written", "[json_schema]") {
+  struct Case {
+    std::string schema;
+    std::vector<std::string> yes, no;
+  };
+  std::vector<Case> const cases{
+      {R"({"type":"object"})",
+       {"{\"\\u00e9\":1}", "{\"a\\/b\":1}", "{\"\\u001F\":1}"},
+       {"{\"\\ud800\":1}", "{\"\x1F\":1}"}},
+      {R"({"additionalProperties":{"type":"integer"}})",
+       {"{\"\\u001F\":1}", "{\"a\":1,\"a\":2}"},
+       {"{\"\\u001F\":\"\"}"}},
+      {R"({"type":"number"})", {"1e100", "1.7976931348623157e+308", "1E-05", "-0.0"}, {"1e", ".5", "+1", "0x1"}},
+      {R"({"const":-2.0})", {"-2", "-2.0", "-2e0", "-2.000E+00"}, {"2", "-2.01", "-20"}},
+      {R"({"enum":[0]})", {"0", "0.0", "-0", "0e7"}, {"1", "0.1"}},
+      {R"({"type":"integer","const":1.0})", {"1", "1.0"}, {"1.1", "10"}},
+      {R"({"const":120})", {"120", "120.0", "1.2e2", "1.20E+02"}, {"12", "1.2e1", "1.2e3"}},
+      {R"({"type":"integer","minimum":10,"maximum":99})",
+       {"10", "99.0", "1e1", "5E+1"},
+       {"9", "100", "1e2", "1e0", "10.5"}},
+      {R"({"allOf":[{"$ref":"#/$defs/B"},{"properties":{"a":{"type":"integer"}}}],"$defs":{"B":{"properties":{"b":{"type":"integer"}}}}})",
+       {R"({"b":1,"a":1})", R"({"a":1,"b":1})"},
+       {R"({"b":"x"})"}},
+      {R"({"const":{"foo":1,"baz":2}})", {R"({"foo":1,"baz":2})", R"({"baz":2.0,"foo":1})"}, {R"({"foo":1})"}},
+      {R"({"type":"string","pattern":"^\\s$"})", {"\"\\u0009\"", "\"\\t\"", "\" \""}, {"\"\\u0041\""}},
+      {R"({"const":"a/b"})", {R"("a/b")", R"("a\/b")"}, {R"("ab")"}},
+      {R"({"type":"string","pattern":"^\ud83d\ude00$"})",
+       {"\"😀\"", "\"\\ud83d\\uDE00\""},
+       {"\"\\ud83d\"", "\"\\ude00\\ud83d\""}},
+      {R"({"oneOf":[{"properties":{"b":{"type":"integer"}},"required":["b"]}],"properties":{"a":{"type":"integer"}}})",
+       {R"({"b":1,"a":1})", R"({"a":1,"b":1})"},
+       {R"({"a":1})"}},
+  };
+  for (auto const& one : cases) {
+    INFO(one.schema);
+    auto const grammar = Grammar::from_json_schema(one.schema);
+    for (auto const& text : one.yes) {
+      CAPTURE(text);
+      CHECK(grammar.matches(text));
+    }
+    for (auto const& text : one.no) {
+      CAPTURE(text);
+      CHECK_FALSE(grammar.matches(text));
+    }
+  }
+  // In the order of the schema: that in which its parts apply.
+  auto const ordered = [](std::string const& schema) {
+    return Grammar::from_json_schema(schema, {.order = JsonOrder::schema});
+  };
+  CHECK(ordered(cases[8].schema).matches(R"({"b":1,"a":1})"));
+  CHECK_FALSE(ordered(cases[8].schema).matches(R"({"a":1,"b":1})"));
+  CHECK(ordered(cases[13].schema).matches(R"({"b":1,"a":1})"));
+  auto const integer = Grammar::from_json_schema(
+      R"({"type":"integer","minimum":12345678901234567890,"exclusiveMaximum":12345678901234567892})");
+  CHECK(integer.matches("12345678901234567890"));
+  CHECK(integer.matches("12345678901234567891"));
+  CHECK_FALSE(integer.matches("12345678901234567892"));
+  CHECK_FALSE(integer.matches("12345678901234567889"));
+}
+
+TEST_CASE("what generators of schemas write", "[json_schema]") {
+  auto const grammar = Grammar::from_json_schema(R"({
+    "$defs": {
+      "Cat": {"properties": {"kind": {"const": "cat", "enum": ["cat"], "type": "string"}, "meows": {"type": "integer"}},
+              "required": ["kind", "meows"], "title": "Cat", "type": "object"},
+      "Dog": {"properties": {"kind": {"const": "dog", "type": "string"}, "barks": {"type": "number"}},
+              "required": ["kind", "barks"], "title": "Dog", "type": "object"}},
+    "properties": {
+      "pet": {"discriminator": {"mapping": {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"}, "propertyName": "kind"},
+              "oneOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]},
+      "tags": {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": "integer"}},
+      "note": {"anyOf": [{"maxLength": 200, "type": "string"}, {"type": "null"}], "default": null}},
+    "required": ["pet"], "type": "object", "x-origin": "tool"})");
+  CHECK(grammar.matches(R"({"pet":{"kind":"cat","meows":3},"note":null})"));
+  CHECK(grammar.matches(R"({"tags":{"a":1},"pet":{"barks":0.5,"kind":"dog"}})"));
+  CHECK_FALSE(grammar.matches(R"({"pet":{"kind":"dog","meows":3}})"));
+  CHECK_FALSE(grammar.matches(R"({"pet":{"kind":"cow","meows":3}})"));
+  CHECK_FALSE(grammar.matches(R"({"pet":{"kind":"cat","meows":3},"tags":{"a":"b"}})"));
+  CHECK(grammar.ignored() == std::vector<std::string>{"discriminator", "x-origin"});
 }

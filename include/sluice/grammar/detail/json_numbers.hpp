@@ -32,14 +32,30 @@ class JsonNumbers {
  public:
   /// \param exponent  the largest that is written
   template <class = void>
-  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 308) : texts_(texts) {
+  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 307) : texts_(texts) {
     auto const power = "[eE][+-]?" + at_most(exponent);
     std::string const plain = "(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", zero = "0(?:\\.0+)?" + power;
-    if (texts == NumberTexts::all) all_ = set("-?" + plain + "(?:" + power + ")?");
+    if (texts == NumberTexts::all) all_ = finite();
     if (texts == NumberTexts::bounded) all_ = set("-?(?:" + plain + "|[1-9](?:\\.[0-9]+)?" + power + "|" + zero + ")");
     if (texts == NumberTexts::multiples) all_ = set("-?(?:" + plain + "|[1-9](?:\\.0+)?" + power + "|" + zero + ")");
   }
 
+  /// All texts whose exponent is such that they are finite doubles, if not of very many digits.
+  template <class = void>
+  static TextAutomaton const& finite() {
+    static TextAutomaton const all =
+        set("-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE](?:[+-]?0*[0-9]{1,2}|-" + at_most(307) +
+            "))?|[0-9](?:\\.[0-9]+)?[eE]\\+?" + at_most(307) +
+            "|1(?:\\.(?:[0-6][0-9]*|7|7[0-8][0-9]*|79|79[0-6][0-9]*|7976931348623157))?[eE]\\+?0*308)");
+    return all;
+  }
+  /// Integers among these, without those that need their digits counted, such as 1500e-2.
+  template <class = void>
+  static TextAutomaton const& integers() {
+    static TextAutomaton const all =
+        set("-?(?:(?:0|[1-9][0-9]*)(?:\\.0+)?(?:[eE]\\+?0*[0-9]{1,2})?|[0-9](?:\\.0+)?[eE]\\+?" + at_most(307) + ")");
+    return all;
+  }
   TextAutomaton const& all() const { return all_; }
   /// \param below, equal, above  which numbers are taken, beside `bound`
   /// \throws std::length_error
@@ -85,6 +101,20 @@ class JsonNumbers {
   template <class = void>
   TextAutomaton digits_only() const {
     return set("-?(?:0|[1-9][0-9]*)");
+  }
+
+  /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
+  template <class = void>
+  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
+    auto digits = x.digits;
+    auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
+    if (at > 1100 || at < -1100) return false;
+    if (at > size) digits.append(static_cast<std::size_t>(at - size), '0');
+    if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0');
+    auto const split = static_cast<std::size_t>(std::max<std::int64_t>(at, 0));
+    whole = split == 0 ? "0" : digits.substr(0, split);
+    rest = digits.substr(split);
+    return true;
   }
 
  private:
@@ -133,19 +163,6 @@ class JsonNumbers {
 
   // ---- sizes ----
 
-  /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
-  template <class = void>
-  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
-    auto digits = x.digits;
-    auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
-    if (at > 1100 || at < -1100) return false;
-    if (at > size) digits.append(static_cast<std::size_t>(at - size), '0');
-    if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0');
-    auto const split = static_cast<std::size_t>(std::max<std::int64_t>(at, 0));
-    whole = split == 0 ? "0" : digits.substr(0, split);
-    rest = digits.substr(split);
-    return true;
-  }
   static std::string behind_point(std::string const& digits) {
     return digits.empty() ? "(?:\\.0+)?" : "\\." + digits + "0*";
   }

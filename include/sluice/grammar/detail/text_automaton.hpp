@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,7 @@ class TextAutomaton {
     std::vector<Edge> edges{};  // sorted and disjoint
     bool accepts = false;
   };
-  static constexpr std::size_t most_states = 100'000;
+  static constexpr std::size_t most_states = 50'000;
 
   std::vector<State> states;
 
@@ -104,11 +105,13 @@ class TextAutomaton {
   TextAutomaton combined(TextAutomaton const& other, Keep const& keep) const {
     auto const mine = keep(true, false), its = keep(false, true);
     using Pair = std::pair<std::int32_t, std::int32_t>;
-    std::map<Pair, std::int32_t> numbers;
+    std::unordered_map<std::uint64_t, std::int32_t> numbers;
     std::vector<Pair> pairs;
     auto const number = [&](Pair pair) -> std::int32_t {
       if ((pair.first < 0 && !its) || (pair.second < 0 && !mine) || (pair.first < 0 && pair.second < 0)) return -1;
-      auto const [it, fresh] = numbers.try_emplace(pair, static_cast<std::int32_t>(pairs.size()));
+      auto const key =
+          std::uint64_t{static_cast<std::uint32_t>(pair.first)} << 32 | static_cast<std::uint32_t>(pair.second);
+      auto const [it, fresh] = numbers.try_emplace(key, static_cast<std::int32_t>(pairs.size()));
       if (fresh) pairs.push_back(pair), check(pairs.size());
       return it->second;
     };
@@ -171,11 +174,12 @@ class TextAutomaton {
       }
     }
     TextAutomaton out;
-    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> numbers;
+    std::unordered_map<std::uint64_t, std::int32_t> numbers;
     std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
     auto const number = [&](std::int32_t state, std::int32_t count) -> std::int32_t {
       if (count + left[at(state)] > most) return -1;
-      auto const [it, fresh] = numbers.try_emplace({state, count}, static_cast<std::int32_t>(pairs.size()));
+      auto const key = std::uint64_t{static_cast<std::uint32_t>(state)} << 32 | static_cast<std::uint32_t>(count);
+      auto const [it, fresh] = numbers.try_emplace(key, static_cast<std::int32_t>(pairs.size()));
       if (fresh) pairs.emplace_back(state, count), check(pairs.size());
       return it->second;
     };
