@@ -128,6 +128,8 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
+  include/sluice/grammar/detail/plain_places.hpp
+  include/sluice/grammar/detail/plain_text.hpp
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp
   include/sluice/grammar/detail/regex_automaton.hpp
@@ -141,6 +143,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/trie_nodes.hpp
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp

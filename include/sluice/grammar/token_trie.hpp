@@ -9,6 +9,8 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/node_tokens.hpp>
+#include <sluice/grammar/detail/plain_text.hpp>
+#include <sluice/grammar/detail/trie_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,43 +47,40 @@ class TokenTrie {
     std::vector<std::uint8_t> left_out(static_cast<std::size_t>(vocabulary.size));
     for (auto const token : vocabulary.eos) left_out[at(token)] = 1;
     for (auto const token : vocabulary.never) left_out[at(token)] = 1;
+    std::vector<Token> sorted;
     for (Token token = 0; token < vocabulary.size; ++token)
-      if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) data->tokens.push_back(token);
-    std::stable_sort(data->tokens.begin(), data->tokens.end(),
-                     [&](Token a, Token b) { return bytes.bytes(a) < bytes.bytes(b); });
-    data->build();
+      if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) sorted.push_back(token);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](Token a, Token b) { return bytes.bytes(a) < bytes.bytes(b); });
+    data->build(std::move(sorted));
     data_ = std::move(data);
   }
 
   /// The number of nodes, the root (0) included.
-  std::int32_t size() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->nodes.size()) - 1; }
+  std::int32_t size() const { return data_ == nullptr ? 0 : data_->nodes.size(); }
   bool empty() const { return size() == 0; }
 
-  std::uint8_t byte(std::int32_t node) const { return data_->nodes[at(node)].byte; }
+  std::uint8_t byte(std::int32_t node) const { return data_->nodes.byte(node); }
   /// Bytes from the root; the root's is 0.
-  std::int32_t depth(std::int32_t node) const { return data_->nodes[at(node)].depth; }
+  std::int32_t depth(std::int32_t node) const { return data_->nodes.depth(node); }
   /// The next node that does not begin with this one's bytes; the nodes in between do.
-  std::int32_t end(std::int32_t node) const { return data_->nodes[at(node)].end; }
+  std::int32_t end(std::int32_t node) const { return data_->nodes.end(node); }
   /// The tokens whose bytes end here; ascending.
   template <class = void>
   std::span<Token const> tokens(std::int32_t node) const {
-    auto const begin = data_->nodes[at(node)].tokens;
-    return std::span(data_->tokens).subspan(at(begin), at(data_->nodes[at(node) + 1].tokens - begin));
+    return data_->nodes.tokens(node);
   }
   /// The bytes from the root to a node that has tokens at or below it. Valid as long as the trie.
   template <class = void>
   std::string_view text(std::int32_t node) const {
-    return bytes(data_->tokens[at(data_->nodes[at(node)].tokens)]).substr(0, at(depth(node)));
+    return bytes(data_->nodes.below(node)[0]).substr(0, at(depth(node)));
   }
   /// The length of the longest token in bytes.
-  std::int32_t depth() const { return data_ == nullptr ? 0 : data_->depth; }
+  std::int32_t depth() const { return data_ == nullptr ? 0 : data_->nodes.depth(); }
 
   /// A node's child for a byte; -1: none. For single steps; a walk is cheaper.
   template <class = void>
   std::int32_t child(std::int32_t node, std::uint8_t byte) const {
-    for (auto i = node + 1; i < end(node) && this->byte(i) <= byte; i = end(i))
-      if (this->byte(i) == byte) return i;
-    return -1;
+    return data_->nodes.child(node, byte);
   }
 
   /// The number of nodes with children.
@@ -94,6 +93,8 @@ class TokenTrie {
   std::vector<std::int32_t> const& by_length(bool all) const { return all ? data_->ends : data_->unspelled; }
 
   /// What all grammars share.
+  detail::TrieNodes const& nodes() const { return data_->nodes; }
+  detail::PlainText const& plain_text() const { return data_->plain; }
   detail::NodeTokenCache& node_tokens() const { return data_->node_tokens; }
 
   /// A token's bytes, as given.
@@ -111,66 +112,37 @@ class TokenTrie {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  struct Node {
-    std::int32_t end = 0, tokens = 0;
-    std::uint16_t depth = 0;
-    std::uint8_t byte = 0;
-  };
   struct Data {
     Vocabulary vocabulary;
     TokenBytes bytes;
-    std::vector<Token> tokens;  // sorted by their bytes
-    std::vector<Node> nodes;    // [size + 1]
-    std::int32_t depth = 0, inner = 0;
+    detail::TrieNodes nodes;
+    detail::PlainText plain;
+    std::int32_t inner = 0;
     mutable detail::NodeTokenCache node_tokens;
     std::array<bool, 256> singles{};
     std::vector<std::int32_t> ends;       // nodes with tokens, by depth
     std::vector<std::int32_t> unspelled;  // those of them on whose way is a byte that is no token
 
     template <class = void>
-    void build() {
-      std::vector<std::int32_t> open{0};  // from the root to the last node
-      nodes.push_back({});
-      std::string_view before;
-      auto const close = [&](std::size_t until) {
-        while (open.size() > until + 1) {
-          nodes[at(open.back())].end = static_cast<std::int32_t>(nodes.size());
-          open.pop_back();
-        }
-      };
-      for (std::size_t i = 0; i < tokens.size(); ++i) {
-        auto const text = bytes.bytes(tokens[i]);
-        require(text.size() <= 65535, "token", tokens[i], "has more than 65535 bytes");
-        auto const differ = std::ranges::mismatch(before, text);
-        close(static_cast<std::size_t>(differ.in2 - text.begin()));
-        for (auto d = open.size() - 1; d < text.size(); ++d) {
-          open.push_back(static_cast<std::int32_t>(nodes.size()));
-          nodes.push_back(
-              {0, static_cast<std::int32_t>(i), static_cast<std::uint16_t>(d + 1), static_cast<std::uint8_t>(text[d])});
-        }
-        depth = (std::max)(depth, static_cast<std::int32_t>(text.size()));
-        before = text;
-      }
-      close(0);
-      nodes[0].end = static_cast<std::int32_t>(nodes.size());
-      nodes.push_back({0, static_cast<std::int32_t>(tokens.size())});
+    void build(std::vector<Token> sorted) {
+      nodes.build(sorted, bytes);
+      plain.build(sorted, bytes, nodes, vocabulary.size);
       sort_by_length();
     }
     template <class = void>
     void sort_by_length() {
-      auto const has_tokens = [&](std::size_t node) { return nodes[node + 1].tokens > nodes[node].tokens; };
-      std::vector<std::uint8_t> whole(nodes.size(), 1);  // the bytes up to here are tokens
-      for (std::size_t node = 1; node + 1 < nodes.size(); ++node)
-        if (nodes[node].depth == 1 && has_tokens(node)) singles[nodes[node].byte] = true;
-      std::vector<std::size_t> way(at(depth) + 1);
-      for (std::size_t node = 0; node + 1 < nodes.size(); ++node) {
-        inner += nodes[node].end > static_cast<std::int32_t>(node) + 1 ? 1 : 0;
-        way[nodes[node].depth] = node;
+      std::vector<std::uint8_t> whole(at(nodes.size()), 1);  // the bytes up to here are tokens
+      for (auto node = 1; node < nodes.size(); node = nodes.end(node))
+        if (!nodes.tokens(node).empty()) singles[nodes.byte(node)] = true;
+      std::vector<std::int32_t> way(at(nodes.depth()) + 1);
+      for (std::int32_t node = 0; node < nodes.size(); ++node) {
+        inner += nodes.end(node) > node + 1 ? 1 : 0;
+        way[at(nodes.depth(node))] = node;
         if (node == 0) continue;
-        whole[node] = singles[nodes[node].byte] && whole[way[nodes[node].depth - std::size_t{1}]] != 0 ? 1 : 0;
-        if (has_tokens(node)) ends.push_back(static_cast<std::int32_t>(node));
+        whole[at(node)] = singles[nodes.byte(node)] && whole[at(way[at(nodes.depth(node) - 1)])] != 0 ? 1 : 0;
+        if (!nodes.tokens(node).empty()) ends.push_back(node);
       }
-      std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return nodes[at(node)].depth; });
+      std::ranges::stable_sort(ends, {}, [&](std::int32_t node) { return nodes.depth(node); });
       for (auto const node : ends)
         if (whole[at(node)] == 0) unspelled.push_back(node);
     }

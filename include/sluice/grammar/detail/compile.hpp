@@ -32,22 +32,22 @@ class Users {
   }
   template <class = void>
   void sort() {
-    std::sort(pairs_.begin(), pairs_.end());
-    std::size_t i = 0;
-    for (std::size_t used = 0; used < begins_.size(); ++used) {
-      while (i < pairs_.size() && static_cast<std::size_t>(pairs_[i].first) < used) ++i;
-      begins_[used] = i;
-    }
+    for (auto const& [used, user] : pairs_) ++begins_[static_cast<std::size_t>(used)];
+    std::size_t sum = 0;
+    for (auto& begin : begins_) sum += begin, begin = sum;
+    users_.resize(sum);
+    for (auto const& [used, user] : pairs_) users_[--begins_[static_cast<std::size_t>(used)]] = user;
   }
   template <class Take>
   void for_each(std::int32_t used, Take const& take) const {
     auto const* const begin = begins_.data() + used;
-    for (auto i = begin[0]; i < begin[1]; ++i) take(pairs_[i].second);
+    for (auto i = begin[0]; i < begin[1]; ++i) take(users_[i]);
   }
 
  private:
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;
   std::vector<std::size_t> begins_;
+  std::vector<std::int32_t> users_;
 };
 
 class Compiler {
@@ -148,8 +148,10 @@ class Compiler {
         }
         size[at(id)] = (std::min)(sum, large), facts_.weight[at(id)] = (std::min)(weight, large);
       }
+      auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (size[at(x_.rules[r].expression)] <= little) facts_.in_place[r] = 1;
+        if (size[at(x_.rules[r].expression)] <= little && facts_.in_place[r] == 0) facts_.in_place[r] = 1, more = true;
+      if (!more) break;
     }
   }
 
@@ -177,33 +179,22 @@ class Compiler {
     }
   }
 
-  /// Removes everything that can never reach an end.
-  template <class = void>
-  void prune() {
-    auto const places = at(a_.nodes());
-    Users from(places), callers(a_.start.size());
-    std::vector<std::int32_t> starts(places, -1), open;
+  /// Marks all places that can reach an end, given some of them.
+  template <class Works>
+  void mark_useful(std::vector<std::uint8_t>& useful, Works const& works) const {
+    Users from(useful.size()), callers(a_.start.size());
+    std::vector<std::int32_t> starts(useful.size(), -1), open;
     for (std::size_t r = 0; r < a_.start.size(); ++r)
       if (a_.start[r] >= 0) starts[at(a_.start[r])] = static_cast<std::int32_t>(r);
-    std::vector<std::uint8_t> useful(places);
-    auto const reach = [&](std::int32_t p) {
-      if (useful[at(p)] == 0) useful[at(p)] = 1, open.push_back(p);
-    };
     for (std::int32_t p = 0; p < a_.nodes(); ++p) {
       auto const& place = a_.places[at(p)];
       each_next(place, [&](std::int32_t to) { from.add(to, p); });
       if (place.kind == Place::call) callers.add(place.first, p);
-      if (place.kind == Place::end) reach(p);
+      if (useful[at(p)] != 0) open.push_back(p);
     }
     from.sort(), callers.sort();
-    auto const works = [&](Place const& place) {
-      if (place.kind == Place::call) return useful[at(place.to)] != 0 && useful[at(a_.start[at(place.first)])] != 0;
-      if (place.kind != Place::loop) return true;
-      auto const& loop = a_.loops[at(place.first)];
-      return useful[at(loop.to)] != 0 && (loop.minimum == 0 || useful[at(loop.body)] != 0);
-    };
     auto const look = [&](std::int32_t p) {
-      if (works(a_.places[at(p)])) reach(p);
+      if (useful[at(p)] == 0 && works(a_.places[at(p)])) useful[at(p)] = 1, open.push_back(p);
     };
     while (!open.empty()) {
       auto const p = open.back();
@@ -211,6 +202,35 @@ class Compiler {
       from.for_each(p, look);
       if (starts[at(p)] >= 0) callers.for_each(starts[at(p)], look);
     }
+  }
+
+  /// Removes everything that can never reach an end.
+  template <class = void>
+  void prune() {
+    auto const places = at(a_.nodes());
+    std::vector<std::uint8_t> useful(places);
+    auto const works = [&](Place const& place) {
+      if (place.kind == Place::call) return useful[at(place.to)] != 0 && useful[at(a_.start[at(place.first)])] != 0;
+      if (place.kind != Place::loop) return true;
+      auto const& loop = a_.loops[at(place.first)];
+      return useful[at(loop.to)] != 0 && (loop.minimum == 0 || useful[at(loop.body)] != 0);
+    };
+    // Most places lead to those made before them, and states of automata to later ones.
+    std::size_t count = 0;
+    auto const pass = [&](std::int32_t p) {
+      if (useful[at(p)] != 0) return;
+      auto const& place = a_.places[at(p)];
+      auto leads = place.kind == Place::end;
+      each_next(place, [&](std::int32_t to) { leads = leads || useful[at(to)] != 0; });
+      if (leads && works(place)) useful[at(p)] = 1, ++count;
+    };
+    for (std::size_t before = 1, i = 0; i < 8 && count < places && before != count; ++i) {
+      before = count;
+      for (std::int32_t p = 0; p < a_.nodes(); ++p) pass(p);
+      for (auto p = a_.nodes(); p-- > 0 && count < places;) pass(p);
+    }
+    if (count == places) return;
+    mark_useful(useful, works);
     if (useful[at(a_.start[at(a_.root)])] == 0)
       refuse(a_.root, "no text obeys this rule: it never ends, or demands the impossible");
     for (std::size_t p = 0; p < places; ++p) {

@@ -23,11 +23,17 @@ namespace sluice::inline v0::detail {
 struct NodeTokens {
   static constexpr std::int32_t most_depth = 20;  // bytes that alike nodes read alike; few tokens are longer
 
+  /// Nodes of a trie, with children.
+  struct Ends {
+    std::vector<std::int32_t> leaving;  // at which the rule's text may have ended
+    std::vector<std::int32_t> deep;     // at a depth where the nodes need no longer be alike
+  };
   std::shared_ptr<TokenSet const> all;  // that can be read within the rule
-  std::vector<std::int32_t> leaving;    // nodes of the trie, with children, at which the rule's text may have ended
-  std::vector<std::int32_t> deep;       // nodes of the trie with children, at a depth where the nodes need no longer be
-                                        // alike
-  bool whole() const { return leaving.empty() && deep.empty(); }
+  Ends ends;                            // in the whole trie
+  Ends rest;                            // in the trie of tokens that are not plain
+  bool counted = false;  // tokens of more than most_depth plain characters must be added, up to the node's number
+  bool alike() const { return ends.deep.empty() && rest.deep.empty(); }
+  bool whole() const { return alike() && ends.leaving.empty() && rest.leaving.empty() && !counted; }
 };
 
 /// The tokens of nodes, for all grammars of a vocabulary. A node is described by all that it can read. Thread-safe.

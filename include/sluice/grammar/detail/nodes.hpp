@@ -7,6 +7,8 @@
 
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/interner.hpp>
+#include <sluice/grammar/detail/plain_places.hpp>
+#include <sluice/grammar/detail/plain_text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,7 +31,7 @@ class Nodes {
   static constexpr std::int32_t none = 0;  ///< the empty set
 
   template <class = void>
-  explicit Nodes(Automaton const& a) : a_(a), starts_(a.start.size(), -1) {
+  explicit Nodes(Automaton const& a) : a_(a), plain_places_(a), starts_(a.start.size(), -1) {
     marks_.resize(64);
     (void)number({});
   }
@@ -76,6 +78,16 @@ class Nodes {
     auto const& one = all_[at(node)];
     return std::span(calls_).subspan(at(one.calls), at(one.count));
   }
+  /// PlainText::unlimited if any plain text can be read here; a number if this is so for plain texts of up to so many
+  /// characters, and for no longer ones. Otherwise, or if it is hard to tell, 0.
+  template <class = void>
+  std::int32_t plain_run(std::int32_t node) {
+    if (all_[at(node)].plain < 0) {
+      auto const found = find_plain_run(node);
+      all_[at(node)].plain = found;
+    }
+    return all_[at(node)].plain;
+  }
   std::size_t bytes() const {
     return sets_.bytes() + rows_.size() * sizeof(std::int32_t) + calls_.size() * sizeof(CallEdge) +
            all_.size() * sizeof(Node);
@@ -87,6 +99,7 @@ class Nodes {
   struct Node {
     std::int32_t row = -1;               // of rows_
     std::int32_t calls = -1, count = 0;  // of calls_
+    std::int32_t plain = -1;             // as plain_run(); -1: unknown
     std::uint8_t flags = 0;
   };
   struct Mark {
@@ -147,6 +160,55 @@ class Nodes {
     all_[at(node)].calls = static_cast<std::int32_t>(calls_.size());
     all_[at(node)].count = static_cast<std::int32_t>(made.size());
     calls_.insert(calls_.end(), made.begin(), made.end());
+  }
+
+  template <class = void>
+  std::int32_t find_plain_run(std::int32_t node) {
+    for (auto const& pair : sets_[node])
+      if (plain_places_.open(pair.first)) return PlainText::unlimited;
+    if (all_[at(node)].flags != bytes_follow) return 0;
+    for (auto const [place, repetitions] : sets_[node]) {
+      auto const within = a_.places[at(place)].within;
+      if (within < 0) continue;
+      auto const& loop = a_.loops[at(within)];
+      if (loop.maximum >= 0 && repetitions >= loop.maximum) return 0;
+      if (of({a_.places[at(loop.again)].to, repetitions}) != node) return 0;
+      plain_loops_.resize(a_.loops.size(), -1);
+      auto& known = plain_loops_[at(within)];
+      if (known < 0) known = reads_plain(loop, node, repetitions) ? 1 : 0;
+      return known == 0 ? 0 : loop.maximum < 0 ? PlainText::unlimited : loop.maximum - repetitions;
+    }
+    return plain_leads(node, node) ? PlainText::unlimited : 0;
+  }
+  /// Whether each repetition reads a plain character, whichever it is, and nothing plain follows the last. It is the same
+  /// for any number of repetitions.
+  template <class = void>
+  bool reads_plain(Automaton::Loop const& loop, std::int32_t node, std::int32_t repetitions) {
+    auto const after = loop.maximum < 0 ? (std::min)(repetitions + 1, loop.minimum) : repetitions + 1;
+    if (!plain_leads(node, of({a_.places[at(loop.again)].to, after}))) return false;
+    if (loop.to < 0) return true;
+    auto const exit = of({loop.to, 0});
+    if (all_[at(exit)].flags != bytes_follow) return false;
+    return std::ranges::none_of(plain_characters, [&](auto const& bytes) {
+      for (int c = a_.class_of[bytes[0].first]; c <= a_.class_of[bytes[0].last]; ++c)
+        if (next(exit, static_cast<std::uint8_t>(c)) != none) return true;
+      return false;
+    });
+  }
+  /// Whether every plain character leads from one node to the other.
+  template <class = void>
+  bool plain_leads(std::int32_t from, std::int32_t to) {
+    return std::ranges::all_of(plain_characters, [&](auto const& bytes) { return leads(from, to, bytes.data(), 4); });
+  }
+  template <class = void>
+  bool leads(std::int32_t from, std::int32_t to, PlainBytes const* bytes, std::int32_t most) {
+    auto const last = most == 1 || bytes[1].last == 0;
+    for (int c = a_.class_of[bytes->first]; c <= a_.class_of[bytes->last]; ++c) {
+      auto const after = next(from, static_cast<std::uint8_t>(c));
+      if (last ? after != to : all_[at(after)].flags != bytes_follow || !leads(after, to, bytes + 1, most - 1))
+        return false;
+    }
+    return true;
   }
 
   /// Whether it was not there before.
@@ -263,11 +325,13 @@ class Nodes {
   }
 
   Automaton const& a_;
+  PlainPlaces plain_places_;
   Interner sets_;
   std::vector<Node> all_;
   std::vector<std::int32_t> starts_;  // [rule]
   std::vector<std::int32_t> rows_;    // [row][class]; -1: unknown
   std::vector<CallEdge> calls_;
+  std::vector<std::int8_t> plain_loops_;  // [loop]; -1: unknown
   std::vector<Pair> from_, out_, open_, least_;
   std::vector<Mark> marks_;  // open addressing
   std::size_t marked_ = 0;

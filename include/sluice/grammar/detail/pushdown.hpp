@@ -134,6 +134,17 @@ class Pushdown {
     auto const lock = std::scoped_lock(mutex_);
     return look(nodes_);
   }
+  /// See Nodes.
+  template <class = void>
+  std::int32_t plain_run(std::int32_t node) {
+    auto const lock = std::scoped_lock(mutex_);
+    return nodes_.plain_run(node);
+  }
+  /// Whether any plain text can be read here.
+  template <class = void>
+  bool plain(State state) {
+    return std::ranges::any_of(ways(state), [&](Pair way) { return plain_run(way.first) == PlainText::unlimited; });
+  }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
   template <class = void>
   std::int32_t explore(std::int32_t node) {

@@ -11,7 +11,9 @@
 #include <sluice/grammar/detail/fewest_tokens.hpp>
 #include <sluice/grammar/detail/node_key.hpp>
 #include <sluice/grammar/detail/node_tokens.hpp>
+#include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
+#include <sluice/grammar/detail/trie_nodes.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
 #include <algorithm>
@@ -33,8 +35,8 @@ namespace sluice::inline v0::detail {
 
 /// Calls visit(node of the trie, state) for all nodes below `from` that can be read in `state`. Continues below a node
 /// only if visit returns true for it.
-template <class Visit>
-void walk(TokenTrie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state, Visit const& visit) {
+template <class Trie, class Visit>
+void walk(Trie const& trie, std::int32_t from, Pushdown& machine, Pushdown::State state, Visit const& visit) {
   if (trie.end(from) == from + 1) return;
   auto const base = trie.depth(from);
   std::vector<Pushdown::State> path(static_cast<std::size_t>(trie.depth() - base) + 1);
@@ -245,13 +247,14 @@ class TokenMasks {
     }
     std::vector<Tokens> all;
     Origin origin{{nullptr, machine_.complete(state) ? 1 : 0}};
-    auto whole = true, alike = !longest_;
+    auto alike = !longest_;
     for (auto const [node, stack] : machine_.ways(state)) {
       all.push_back(tokens_of(node));
       origin.emplace_back(all.back().get(), stack);
-      whole = whole && all.back()->leaving.empty(), alike = alike && all.back()->deep.empty();
+      if (all.back()->counted) origin.emplace_back(nullptr, characters(node));
+      alike = alike && all.back()->alike();
     }
-    if (alike && whole && all.size() == 1 && !machine_.complete(state)) return all[0]->all;
+    if (alike && all.size() == 1 && all[0]->whole() && !machine_.complete(state)) return all[0]->all;
     if (!alike) return join(state, all);
     auto const h = Hash{}(origin);
     return find(part(h), &Part::joined, origin, most_masks_ / parts_.size() + 1, [&] { return join(state, all); });
@@ -261,15 +264,19 @@ class TokenMasks {
   Mask join(State state, std::vector<Tokens> const& all) {
     auto const ways = machine_.ways(state);
     auto set = TokenSet(trie_.vocabulary().size);
-    auto const take = [&](std::int32_t at, State) {
-      set.insert(trie_.tokens(at));
-      return true;
-    };
+    auto const take = [&](std::span<Token const> tokens, State) { set.insert(tokens); };
     for (std::size_t i = 0; i < ways.size(); ++i) {
       set.insert(*all[i]->all);
+      if (all[i]->counted) trie_.plain_text().insert_into(set, characters(ways[i].first));
       each_rest(ways[i], *all[i], take);
     }
     return finished(state, std::move(set));
+  }
+  /// How many plain characters may follow, as far as tokens can tell.
+  template <class = void>
+  std::int32_t characters(std::int32_t node) {
+    auto const run = machine_.plain_run(node);
+    return trie_.plain_text().longest(run) ? PlainText::unlimited : run;
   }
   template <class = void>
   Mask finished(State state, TokenSet set) {
@@ -277,19 +284,59 @@ class TokenMasks {
     if (longest_) narrow(state, set);
     return std::make_shared<TokenSet const>(std::move(set));
   }
-  /// Walks through what a node's own tokens leave out: what is below the rule, and long tokens.
+  /// Calls take(tokens, state) for what a node's own tokens leave out: what is below the rule, and long tokens.
   template <class Take>
   void each_rest(Pushdown::Pair way, NodeTokens const& tokens, Take const& take) {
+    each_rest(way, trie_.nodes(), tokens.ends, take);
+    each_rest(way, trie_.plain_text().rest(), tokens.rest, take);
+  }
+  template <class Take>
+  void each_rest(Pushdown::Pair way, TrieNodes const& trie, NodeTokens::Ends const& ends, Take const& take) {
     auto const [node, stack] = way;
-    if (!tokens.leaving.empty()) {
+    auto const visit = [&](std::int32_t at, State next) {
+      if (auto const tokens = trie.tokens(at); !tokens.empty()) take(tokens, next);
+      return true;
+    };
+    if (!ends.leaving.empty()) {
       auto const below = machine_.popped(stack);
-      for (auto const from : tokens.leaving) walk(trie_, from, machine_, below, take);
+      for (auto const from : ends.leaving) walk(trie, from, machine_, below, visit);
     }
-    if (tokens.deep.empty()) return;
+    if (ends.deep.empty()) return;
     auto const own = machine_.at(node, stack);
-    for (auto const from : tokens.deep)
-      if (auto const next = machine_.next(own, trie_.text(from)); next != Pushdown::dead)
-        walk(trie_, from, machine_, next, take);
+    for (auto const from : ends.deep) {
+      auto const text = trie_.bytes(trie.below(from)[0]).substr(0, static_cast<std::size_t>(trie.depth(from)));
+      if (auto const next = machine_.next(own, text); next != Pushdown::dead) walk(trie, from, machine_, next, visit);
+    }
+  }
+
+  /// Walks through all tokens that can be read in a state. Where it allows any plain characters, their tokens are not
+  /// looked at one by one.
+  /// \param visit  (trie, node, state): as for walk()
+  /// \param plain  (tokens, some of which are not plain; state)
+  template <class Visit, class Plain>
+  void walk_fast(State from, Visit const& visit, Plain const& plain) {
+    auto const& all = trie_.nodes();
+    auto const& text = trie_.plain_text();
+    std::vector<std::int8_t> known;  // [state]: -1: unknown
+    auto const is_plain = [&](State state) {
+      auto const i = static_cast<std::size_t>(state);
+      if (i >= known.size()) known.resize(i + 64, -1);
+      if (known[i] < 0) known[i] = machine_.plain(state) ? 1 : 0;
+      return known[i] == 1;
+    };
+    walk(all, 0, machine_, from, [&](std::int32_t at, State state) {
+      if (!visit(all, at, state)) return false;
+      auto const rest = text.rest_of(at);
+      if (rest == PlainText::apart || !is_plain(state)) return true;
+      plain(all.below(at), state);
+      if (rest >= 0) walk_rest(rest, state, visit);
+      return false;
+    });
+  }
+  template <class Visit>
+  void walk_rest(std::int32_t from, State state, Visit const& visit) {
+    auto const& rest = trie_.plain_text().rest();
+    walk(rest, from, machine_, state, [&](std::int32_t at, State next) { return visit(rest, at, next); });
   }
 
   template <class = void>
@@ -314,16 +361,89 @@ class TokenMasks {
   Tokens make_tokens(std::int32_t node) {
     auto out = std::make_shared<NodeTokens>();
     auto set = TokenSet(trie_.vocabulary().size);
-    walk(trie_, 0, machine_, machine_.alone(node), [&](std::int32_t at, State state) {
-      set.insert(trie_.tokens(at));
-      if (trie_.end(at) == at + 1) return false;
-      if (machine_.left(state)) out->leaving.push_back(at);
-      if (trie_.depth(at) < NodeTokens::most_depth) return true;
-      out->deep.push_back(at);
+    auto const visit = [&](TrieNodes const& trie, std::int32_t at, State state) {
+      set.insert(trie.tokens(at));
+      if (trie.end(at) == at + 1) return false;
+      auto& ends = &trie == &trie_.nodes() ? out->ends : out->rest;
+      if (machine_.left(state)) ends.leaving.push_back(at);
+      if (trie.depth(at) < NodeTokens::most_depth) return true;
+      ends.deep.push_back(at);
       return false;
-    });
+    };
+    auto const& text = trie_.plain_text();
+    auto const alone = machine_.alone(node);
+    if (auto const run = machine_.plain_run(node); run > 0) {
+      if (run == PlainText::unlimited && make_like_next(node, alone, *out)) return out;
+      out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
+      text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
+      walk_rest(0, alone, visit);
+    } else {
+      walk_fast(alone, visit, [&](std::span<Token const> tokens, State) {
+        for (auto const token : tokens)
+          if (text.plain(token)) set.insert(token);
+      });
+    }
     out->all = std::make_shared<TokenSet const>(std::move(set));
     return out;
+  }
+
+  /// Makes the tokens of a node that allows any plain text from those of the node after a rare plain character: of the
+  /// first characters of tokens, most lead to the same node from both. False: these nodes are one, or no such nodes.
+  template <class = void>
+  bool make_like_next(std::int32_t node, State alone, NodeTokens& out) {
+    auto const next = machine_.next(alone, std::uint8_t{'~'});
+    auto const ways = machine_.ways(next);
+    if (ways.size() != 1 || ways[0].first == node || ways[0].second != Pushdown::unknown) return false;
+    auto const other = machine_.alone(ways[0].first);
+    if (other != next || machine_.next(other, std::uint8_t{'~'}) != other ||
+        machine_.plain_run(ways[0].first) != PlainText::unlimited)
+      return false;
+    auto const like = tokens_of(ways[0].first);
+    auto const& rest = trie_.plain_text().rest();
+    auto set = *like->all;
+    std::vector<std::pair<std::int32_t, std::int32_t>> gone;  // nodes of the trie of which nothing is taken over
+    std::vector<std::pair<State, State>> path(static_cast<std::size_t>(rest.depth()) + 1);
+    path[0] = {alone, other};
+    auto const erase = [&](std::span<Token const> tokens) {
+      for (auto const token : tokens) set.erase(token);
+    };
+    for (std::int32_t at = 1; at < rest.size();) {
+      auto const depth = static_cast<std::size_t>(rest.depth(at));
+      auto const step = [&](State from) { return from == Pushdown::dead ? from : machine_.next(from, rest.byte(at)); };
+      auto const own = step(path[depth - 1].first), others = step(path[depth - 1].second);
+      path[depth] = {own, others};
+      auto const end = rest.end(at);
+      if (own == others) {
+        at = end;
+        continue;
+      }
+      if (own == Pushdown::dead) {
+        erase(rest.below(at)), gone.emplace_back(at, end);
+        at = end;
+        continue;
+      }
+      set.insert(rest.tokens(at));
+      gone.emplace_back(at, at + 1);
+      if (end > at + 1 && machine_.left(own)) out.rest.leaving.push_back(at);
+      if (end > at + 1 && rest.depth(at) >= NodeTokens::most_depth) {
+        for (auto below = at + 1; below < end; ++below) erase(rest.tokens(below));
+        gone.emplace_back(at, end), out.rest.deep.push_back(at);
+        at = end;
+        continue;
+      }
+      ++at;
+    }
+    auto const take_over = [&](std::vector<std::int32_t> const& from, std::vector<std::int32_t>& to) {
+      std::size_t range = 0;
+      for (auto const one : from) {
+        while (range < gone.size() && gone[range].second <= one) ++range;
+        if (range == gone.size() || one < gone[range].first) to.push_back(one);
+      }
+      std::sort(to.begin(), to.end());
+    };
+    take_over(like->rest.leaving, out.rest.leaving), take_over(like->rest.deep, out.rest.deep);
+    out.all = std::make_shared<TokenSet const>(std::move(set));
+    return true;
   }
 
   /// The most tokens that may be needed after any of a state's tokens.
@@ -331,13 +451,14 @@ class TokenMasks {
   Count worst_after(State state) {
     Count worst = 0;
     auto before = Pushdown::dead;
-    auto const take = [&](std::int32_t at, State next) {
-      if (!trie_.tokens(at).empty() && next != before)
-        worst = (std::max)(worst, completion().count(next)), before = next;
-      return true;
+    auto const take = [&](std::span<Token const>, State next) {
+      if (next != before) worst = (std::max)(worst, completion().count(next)), before = next;
     };
     if (machine_.spaced(state)) {
-      walk(trie_, 0, machine_, state, take);
+      walk(trie_, 0, machine_, state, [&](std::int32_t at, State next) {
+        if (auto const tokens = trie_.tokens(at); !tokens.empty()) take(tokens, next);
+        return true;
+      });
       return worst;
     }
     for (auto const way : machine_.ways(state)) {
@@ -356,11 +477,21 @@ class TokenMasks {
   Count worst_within(std::int32_t node) {
     Count worst = 0;
     auto before = Pushdown::dead;
-    walk(trie_, 0, machine_, machine_.alone(node), [&](std::int32_t at, State next) {
-      if (!trie_.tokens(at).empty() && next != before)
-        worst = (std::max)(worst, completion().count(next)), before = next;
-      return trie_.depth(at) < NodeTokens::most_depth;
-    });
+    auto const take = [&](std::span<Token const>, State next) {
+      if (next != before) worst = (std::max)(worst, completion().count(next)), before = next;
+    };
+    auto const visit = [&](TrieNodes const& trie, std::int32_t at, State next) {
+      if (auto const tokens = trie.tokens(at); !tokens.empty()) take(tokens, next);
+      return trie.depth(at) < NodeTokens::most_depth;
+    };
+    auto const alone = machine_.alone(node);
+    auto const any_text = [&](std::span<Token const>, State) { worst = (std::max)(worst, counts_.get().most()); };
+    if (machine_.plain_run(node) > 0) {
+      any_text({}, alone);
+      walk_rest(0, alone, visit);
+    } else {
+      walk_fast(alone, visit, any_text);
+    }
     return worst;
   }
   static Count add(Count a, Count b) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Tokens of plain characters, which strings allow almost everywhere.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/query.hpp>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/trie_nodes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::inline v0::detail {
+
+struct PlainBytes {
+  std::uint8_t first, last;
+};
+/// A plain character is any one in UTF-8 but quotes, backslashes and control characters: its bytes match one of these.
+inline constexpr std::array<std::array<PlainBytes, 4>, 11> plain_characters{{
+    {{{0x20, 0x21}}},
+    {{{0x23, 0x5B}}},
+    {{{0x5D, 0x7E}}},
+    {{{0xC2, 0xDF}, {0x80, 0xBF}}},
+    {{{0xE0, 0xE0}, {0xA0, 0xBF}, {0x80, 0xBF}}},
+    {{{0xE1, 0xEC}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xED, 0xED}, {0x80, 0x9F}, {0x80, 0xBF}}},
+    {{{0xEE, 0xEF}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xF0, 0xF0}, {0x90, 0xBF}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xF1, 0xF3}, {0x80, 0xBF}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xF4, 0xF4}, {0x80, 0x8F}, {0x80, 0xBF}, {0x80, 0xBF}}},
+}};
+
+/// The tokens that consist of plain characters, by their number, and a trie of the others. What is here depends on the
+/// vocabulary alone.
+class PlainText {
+ public:
+  static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
+
+  /// \param tokens  sorted by their bytes, as in the trie
+  template <class = void>
+  void build(std::vector<Token> const& tokens, TokenBytes const& bytes, TrieNodes const& trie,
+             std::int32_t vocabulary) {
+    std::map<std::int32_t, std::vector<Token>> by_length;
+    std::vector<Token> rest;
+    plain_.assign(static_cast<std::size_t>(vocabulary), 0);
+    for (auto const token : tokens) {
+      auto const characters = count(bytes.bytes(token));
+      if (characters < 0) rest.push_back(token);
+      else by_length[characters].push_back(token), plain_[static_cast<std::size_t>(token)] = 1;
+    }
+    TokenSet set(vocabulary);
+    for (auto const& [length, some] : by_length) {
+      set.insert(std::span<Token const>(some));
+      up_to_.emplace_back(length, set);
+    }
+    rest_.build(std::move(rest), bytes);
+    rest_of_.assign(static_cast<std::size_t>(trie.size()), none);
+    match(trie, bytes);
+  }
+
+  /// The number of characters of a plain text; -1: it is none.
+  template <class = void>
+  static std::int32_t count(std::string_view text) {
+    std::int32_t characters = 0;
+    for (std::size_t i = 0; i < text.size(); ++characters) {
+      std::size_t length = 0;
+      for (auto const& one : plain_characters) {
+        std::size_t n = 0;
+        while (n < 4 && one[n].last != 0 && i + n < text.size() && one[n].first <= byte(text[i + n]) &&
+               byte(text[i + n]) <= one[n].last)
+          ++n;
+        if (n == 4 || one[n].last == 0) length = n;
+      }
+      if (length == 0) return -1;
+      i += length;
+    }
+    return characters;
+  }
+
+  /// The tokens of at most this many characters.
+  template <class = void>
+  void insert_into(TokenSet& set, std::int32_t characters) const {
+    TokenSet const* best = nullptr;
+    for (auto const& [length, tokens] : up_to_)
+      if (length <= characters) best = &tokens;
+    if (best != nullptr) set.insert(*best);
+  }
+  /// Whether no token has more characters.
+  bool longest(std::int32_t characters) const { return up_to_.empty() || characters >= up_to_.back().first; }
+  bool plain(Token token) const { return plain_[static_cast<std::size_t>(token)] != 0; }
+  /// The other tokens.
+  TrieNodes const& rest() const { return rest_; }
+  static constexpr std::int32_t none = -1, apart = -2;
+  /// The node of rest() for a node of the whole trie between two characters; none: there is none below; apart: the node is
+  /// not between two characters.
+  std::int32_t rest_of(std::int32_t node) const { return rest_of_[static_cast<std::size_t>(node)]; }
+
+ private:
+  static std::uint8_t byte(char c) { return static_cast<std::uint8_t>(c); }
+
+  template <class = void>
+  void match(TrieNodes const& trie, TokenBytes const& bytes) {
+    rest_of_[0] = 0;
+    std::vector<std::int32_t> path(static_cast<std::size_t>(trie.depth()) + 1);
+    std::vector<std::uint8_t> between(path.size());  // whether plain characters end at this depth
+    between[0] = 1;
+    for (std::int32_t node = 1; node < trie.size(); ++node) {
+      auto const depth = static_cast<std::size_t>(trie.depth(node));
+      auto const above = path[depth - 1];
+      path[depth] = above < 0 ? none : rest_.child(above, trie.byte(node));
+      auto const text = bytes.bytes(trie.below(node)[0]).substr(0, depth);
+      auto ends = false;
+      for (std::size_t length = 1; length <= 4 && length <= depth; ++length)
+        ends = ends || (between[depth - length] != 0 && count(text.substr(depth - length)) == 1);
+      between[depth] = ends ? 1 : 0;
+      rest_of_[static_cast<std::size_t>(node)] = ends ? path[depth] : apart;
+    }
+  }
+
+  std::vector<std::pair<std::int32_t, TokenSet>> up_to_;  // number of characters, tokens
+  std::vector<std::uint8_t> plain_;                       // [token]
+  TrieNodes rest_;
+  std::vector<std::int32_t> rest_of_;  // [node of the whole trie]
+};
+
+}  // namespace sluice::inline v0::detail
