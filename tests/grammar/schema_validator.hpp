@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <random>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,22 @@ inline bool has_type(json const& instance, std::string const& type) {
   return (type == "null" && instance.is_null()) || (type == "boolean" && instance.is_boolean()) ||
          (type == "number" && instance.is_number()) || (type == "string" && instance.is_string()) ||
          (type == "array" && instance.is_array()) || (type == "object" && instance.is_object());
+}
+
+/// Whether a name comes twice in an object: JSON does not say what that means.
+inline bool repeats_name(std::string const& text) {
+  std::vector<std::set<std::string>> open;
+  auto found = false;
+  (void)json::parse(
+      text,
+      [&](int, json::parse_event_t event, json& value) {
+        if (event == json::parse_event_t::object_start) open.emplace_back();
+        if (event == json::parse_event_t::object_end) open.pop_back();
+        if (event == json::parse_event_t::key) found = !open.back().insert(value.get<std::string>()).second || found;
+        return true;
+      },
+      false);
+  return found;
 }
 
 inline bool valid(json const& root, json const& schema, json const& instance) {
