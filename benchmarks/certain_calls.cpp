@@ -124,7 +124,7 @@ int main(int arguments, char** values) try {
   auto schemas = bench::schemas();
   schemas.emplace_back("application for leave", form);
   for (auto const& [name, schema] : schemas) {
-    auto const grammar = sluice::Grammar::from_json_schema(schema);
+    auto const grammar = sluice::Grammar::from_json_schema(schema, {.order = sluice::JsonOrder::schema});
     sluice::LengthLimits const length{.max = 200};
     std::vector<Counted> all;
     for (auto const certain : {sluice::CertainText::any, sluice::CertainText::longest}) {

@@ -111,9 +111,13 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_clauses.hpp
   include/sluice/grammar/detail/json_document.hpp
   include/sluice/grammar/detail/json_formats.hpp
+  include/sluice/grammar/detail/json_glance.hpp
   include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_objects.hpp
+  include/sluice/grammar/detail/json_patterns.hpp
+  include/sluice/grammar/detail/json_regex_format.hpp
+  include/sluice/grammar/detail/json_rules.hpp
   include/sluice/grammar/detail/json_scalars.hpp
   include/sluice/grammar/detail/json_schema_rules.hpp
   include/sluice/grammar/detail/json_sets.hpp
@@ -126,6 +130,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
+  include/sluice/grammar/detail/plain_places.hpp
   include/sluice/grammar/detail/plain_text.hpp
   include/sluice/grammar/detail/pushdown.hpp
   include/sluice/grammar/detail/regex.hpp

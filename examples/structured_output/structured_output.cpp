@@ -29,7 +29,8 @@ int main() {
     "properties": {"drink": {"enum": ["tea", "coffee"]}, "cups": {"type": "integer", "minimum": 1, "maximum": 8}},
     "required": ["drink", "cups"],
     "additionalProperties": false
-  })")));
+  })",
+                                                 {.order = sluice::JsonOrder::schema})));
   show(obeying(sluice::Grammar::from_gbnf("root ::= \"{\" item (\",\" item)+ \"}\"\nitem ::= [1-9] [0-9]?")));
   show(obeying(sluice::Grammar::from_regex("[0-2]\\d:[0-5]\\d")));
   return 0;

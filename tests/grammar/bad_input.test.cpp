@@ -157,7 +157,9 @@ TEST_CASE("bad expressions", "[bad_input]") {
           {"\\", "line 1, column 1: "},
           {"[a", "line 1, column 1: "},
           {"a{2,1}", "line 1, column "},
-          {"(?=a)", "line 1, column "},
+          {"(?<=a)", "line 1, column "},
+          {"(?=a)", "no text obeys"},
+          {"(?!" + times("a", 300) + ")" + times("(a|b)", 3000), ""},
       },
       [](std::string const& text) { return Grammar::from_regex(text); });
 }
@@ -185,9 +187,9 @@ TEST_CASE("many values", "[bad_input]") {
           {R"({"enum":[)" + numbered("[", 20'000, "]") + "]}", ""},
           {R"({"oneOf":[)" + numbered(R"({"const":)", 5000, "}") + "]}", ""},
           {R"({"oneOf":[)" + numbered(R"({"enum":[")", 5000, "\"]}") + "]}", ""},
-          {R"({"oneOf":[)" + numbered(R"({"const":)", 200, "}") + R"(,{"const":10.01e2}]})", "schemas 1 and 200"},
+          {R"({"oneOf":[)" + numbered(R"({"const":)", 200, "}") + R"(,{"const":10.01e2}]})", ""},
           {tagged(R"("t":{"const":)", 1000), ""},
-          {tagged(R"("t":{"minimum":)", 5000), "schemas 0 and 1"},
+          {tagged(R"("t":{"minimum":)", 5000), "oneOf has too many schemas for comparing each with each"},
           {R"({"oneOf":[)" + pairs + "]}", "oneOf has too many schemas for comparing each with each"},
       },
       [](std::string const& text) { return Grammar::from_json_schema(text); });

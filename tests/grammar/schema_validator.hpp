@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <random>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,22 @@ inline bool has_type(json const& instance, std::string const& type) {
   return (type == "null" && instance.is_null()) || (type == "boolean" && instance.is_boolean()) ||
          (type == "number" && instance.is_number()) || (type == "string" && instance.is_string()) ||
          (type == "array" && instance.is_array()) || (type == "object" && instance.is_object());
+}
+
+/// Whether a name comes twice in an object: JSON does not say what that means.
+inline bool repeats_name(std::string const& text) {
+  std::vector<std::set<std::string>> open;
+  auto found = false;
+  (void)json::parse(
+      text,
+      [&](int, json::parse_event_t event, json& value) {
+        if (event == json::parse_event_t::object_start) open.emplace_back();
+        if (event == json::parse_event_t::object_end) open.pop_back();
+        if (event == json::parse_event_t::key) found = !open.back().insert(value.get<std::string>()).second || found;
+        return true;
+      },
+      false);
+  return found;
 }
 
 inline bool valid(json const& root, json const& schema, json const& instance) {
@@ -47,8 +64,15 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
     if (std::ranges::find(*values, instance) == values->end()) return false;
   if (auto const* const value = at("const"))
     if (*value != instance) return false;
+  if (auto const* const no = at("not"); no != nullptr && fits(*no)) return false;
+  if (auto const* const condition = at("if"))
+    if (auto const* const then = at(fits(*condition) ? "then" : "else"); then != nullptr && !fits(*then)) return false;
   if (instance.is_number()) {
     auto const x = instance.get<double>();
+    if (auto const* const by = at("multipleOf")) {  // small numbers: exact up to rounding
+      auto const times = x / by->get<double>();
+      if (std::abs(times - std::round(times)) > 1e-9) return false;
+    }
     if (auto const* const b = at("minimum"); b != nullptr && x < b->get<double>()) return false;
     if (auto const* const b = at("maximum"); b != nullptr && x > b->get<double>()) return false;
     if (auto const* const b = at("exclusiveMinimum"); b != nullptr && x <= b->get<double>()) return false;
@@ -67,6 +91,14 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
   if (instance.is_array()) {
     if (auto const* const n = at("minItems"); n != nullptr && instance.size() < n->get<std::size_t>()) return false;
     if (auto const* const n = at("maxItems"); n != nullptr && instance.size() > n->get<std::size_t>()) return false;
+    if (auto const* const unique = at("uniqueItems"); unique != nullptr && unique->get<bool>())
+      for (std::size_t i = 0; i < instance.size(); ++i)
+        for (std::size_t k = 0; k < i; ++k)
+          if (instance[i] == instance[k]) return false;
+    if (auto const* const some = at("contains")) {
+      auto const found = std::ranges::count_if(instance, [&](json const& item) { return valid(root, *some, item); });
+      if (found < schema.value("minContains", 1) || found > schema.value("maxContains", 1'000'000)) return false;
+    }
     auto const* const first = at("prefixItems");
     for (std::size_t i = 0; i < instance.size(); ++i) {
       auto const* const own = first != nullptr && i < first->size() ? &(*first)[i] : at("items");
@@ -77,11 +109,37 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
     if (auto const* const names = at("required"))
       for (auto const& name : *names)
         if (!instance.contains(name.get<std::string>())) return false;
-    auto const* const properties = at("properties");
+    if (auto const* const n = at("minProperties"); n != nullptr && instance.size() < n->get<std::size_t>())
+      return false;
+    if (auto const* const n = at("maxProperties"); n != nullptr && instance.size() > n->get<std::size_t>())
+      return false;
+    for (auto const* const word : {"dependentRequired", "dependentSchemas"})
+      if (auto const* const all = at(word))
+        for (auto const& [name, wanted] : all->items()) {
+          if (!instance.contains(name)) continue;
+          if (!wanted.is_array()) {
+            if (!fits(wanted)) return false;
+          } else
+            for (auto const& other : wanted)
+              if (!instance.contains(other.get<std::string>())) return false;
+        }
+    auto const *properties = at("properties"), *patterns = at("patternProperties");
     for (auto const& [name, value] : instance.items()) {
-      auto const* const own =
-          properties != nullptr && properties->contains(name) ? &properties->at(name) : at("additionalProperties");
-      if (own != nullptr && !valid(root, *own, value)) return false;
+      auto known = false;
+      if (auto const* const names = at("propertyNames"); names != nullptr && !valid(root, *names, json(name)))
+        return false;
+      if (properties != nullptr && properties->contains(name)) {
+        known = true;
+        if (!valid(root, properties->at(name), value)) return false;
+      }
+      if (patterns != nullptr)
+        for (auto const& [pattern, own] : patterns->items()) {
+          if (!std::regex_search(name, std::regex(pattern))) continue;
+          known = true;
+          if (!valid(root, own, value)) return false;
+        }
+      if (auto const* const others = at("additionalProperties"); !known && others != nullptr)
+        if (!valid(root, *others, value)) return false;
     }
   }
   return true;
@@ -96,7 +154,7 @@ class SchemaDraw {
   json schema(int depth) {
     static std::vector<std::string> const names{"a", "b", "ab", "c\"d"},
         simple{"null", "boolean", "integer", "number", "string"};
-    auto const kind = draw(0, refers_ ? 19 : 18);
+    auto const kind = draw(0, refers_ ? 21 : 20);
     if (kind == 0) return true;
     if (depth == 0 || kind < 8) return scalar(simple[static_cast<std::size_t>(draw(0, 4))]);
     json out = json::object();
@@ -106,6 +164,12 @@ class SchemaDraw {
       if (chance(40)) out["prefixItems"] = several(depth);
       if (chance(30)) out["minItems"] = draw(0, 2);
       if (chance(40)) out["maxItems"] = draw(1, 4);
+      if (chance(20)) {
+        out["contains"] = schema(depth - 1);
+        if (chance(50)) out["minContains"] = draw(0, 2);
+        if (chance(30)) out["maxContains"] = draw(1, 2);
+      }
+      if (chance(10)) out["uniqueItems"] = true;
     } else if (kind < 16) {
       if (chance(80)) out["type"] = "object";
       for (auto const& name : names) {
@@ -113,9 +177,20 @@ class SchemaDraw {
         if (chance(25)) out["required"].push_back(name);
       }
       if (chance(60)) out["additionalProperties"] = chance(60) ? json(false) : schema(depth - 1);
+      if (chance(20)) out["patternProperties"][chance(50) ? "^a" : "b"] = schema(depth - 1);
+      if (chance(10)) out["propertyNames"] = {{"maxLength", 2}};
+      if (chance(10)) out["minProperties"] = draw(1, 3);
+      if (chance(15)) out["maxProperties"] = draw(1, 3);
+      if (chance(15)) out["dependentRequired"]["a"] = {"b"};
+      if (chance(15)) out["dependentSchemas"]["b"] = schema(depth - 1);
     } else if (kind < 19) {
       if (chance(30)) out = scalar("integer");
       out[kind == 16 ? "anyOf" : kind == 17 ? "allOf" : "oneOf"] = several(depth);
+    } else if (kind == 19) out["not"] = schema(depth - 1);
+    else if (kind == 20) {
+      out["if"] = schema(depth - 1);
+      if (chance(70)) out["then"] = schema(depth - 1);
+      if (chance(70)) out["else"] = schema(depth - 1);
     } else out["$ref"] = chance(50) ? "#/$defs/x" : "#/$defs/y";
     return out;
   }
@@ -127,8 +202,9 @@ class SchemaDraw {
     for (auto const* const bound : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
       if ((type == "integer" || type == "number") && chance(30))
         out[bound] = draw(-300, 300) / (chance(50) ? 1.0 : 8.0);
+    if ((type == "integer" || type == "number") && chance(15)) out["multipleOf"] = chance(50) ? json(3) : json(0.25);
     if (type == "string" && chance(30)) out["minLength"] = draw(0, 3), out["maxLength"] = draw(2, 5);
-    else if (type == "string" && chance(40))
+    if (type == "string" && chance(40))
       out["pattern"] =
           std::vector<std::string>{"^a+b?$", "^(ab|ba)*", "b$", "[^a]"}[static_cast<std::size_t>(draw(0, 3))];
     return out;

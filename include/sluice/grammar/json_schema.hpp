@@ -15,7 +15,8 @@ namespace sluice::inline v0 {
 /// In which order the members of an object come.
 enum class JsonOrder : std::uint8_t {
   schema,  ///< that of the schema; other members come last
-  any      ///< any, for objects of up to ten named members; others as `schema`
+  any  ///< any, as far as that takes few states: with up to 10 required members (10 members, where minProperties and
+       ///< the like count them, 6 in const and enum), otherwise as `schema`
 };
 
 /// Which characters of strings that a schema constrains may be written as escapes.
@@ -31,7 +32,7 @@ struct JsonSchemaOptions {
   GrammarLimits limits{};
   std::string item_separator = ",";  ///< a comma, with white space that must be written; `white_space` comes on top
   std::string key_separator = ":";   ///< a colon, in the same way
-  JsonOrder order = JsonOrder::schema;
+  JsonOrder order = JsonOrder::any;
   JsonEscapes escapes = JsonEscapes::usual;
   bool lenient = false;  ///< ignore keywords that constrain and are not supported, instead of refusing the schema
 };

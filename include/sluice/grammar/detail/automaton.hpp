@@ -44,6 +44,9 @@ class Automaton {
     std::int32_t minimum, maximum;  // -1: any number
     std::int32_t again;             // the place after a repetition
   };
+  struct Text {
+    std::int32_t first, count;  // states of one automaton
+  };
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
     std::int32_t to;
@@ -65,6 +68,7 @@ class Automaton {
   std::vector<std::int32_t> targets;  // of splits
   std::vector<ByteEdge> edges;        // of states
   std::vector<Loop> loops;
+  std::vector<Text> texts;             // in order
   std::vector<std::int32_t> start;     // [rule]; -1: not used
   std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone
   std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty

@@ -116,7 +116,7 @@ class JsonArrays : public JsonObjects {
       std::vector<Id> choices;
       auto complete = i >= least && met == (std::uint32_t{1} << clause.some.size()) - 1;
       for (std::size_t c = 0; c < found.size(); ++c) complete = complete && found[c] >= clause.contains[c].from;
-      if (complete) choices.push_back(out.empty());
+      if (complete && i > 0) choices.push_back(out.empty());
       if (most < 0 || i < most) {
         auto const sets = std::uint32_t{1} << clause.contains.size();
         std::uint32_t open = 0;
@@ -198,7 +198,7 @@ class JsonArrays : public JsonObjects {
       auto const [it, fresh] = rules.try_emplace({i, used}, -1);
       if (!fresh) return it->second;
       std::vector<Id> choices;
-      if (i >= clause.least) choices.push_back(out_.empty());
+      if (i >= clause.least && i > 0) choices.push_back(out_.empty());
       if (clause.most < 0 || i < clause.most)
         for (auto const v : of[static_cast<std::size_t>((std::min)(i, same))]) {
           if ((used >> v & 1) != 0) continue;

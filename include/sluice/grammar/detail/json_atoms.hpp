@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/grammar/detail/json_scalars.hpp>
+#include <sluice/grammar/detail/json_glance.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
 
@@ -24,9 +24,9 @@ namespace sluice::inline v0::detail {
 
 /// The parts of the normal form: what holds for all members or items of a kind, what some member or item must fit, and
 /// how many there are.
-class JsonAtoms : public JsonScalars {
+class JsonAtoms : public JsonGlance {
  protected:
-  using JsonScalars::JsonScalars;
+  using JsonGlance::JsonGlance;
 
   /// A set of names: those listed, or that match a pattern or fit schemas; or all others.
   struct Names {
@@ -66,12 +66,6 @@ class JsonAtoms : public JsonScalars {
     JsonValue const* unique = nullptr;
   };
 
-  static bool is_false(Literal const& one) {
-    return one.schema->is(JsonValue::Kind::boolean) && one.schema->truth == one.negated;
-  }
-  static bool is_true(Literal const& one) {
-    return one.schema->is(JsonValue::Kind::boolean) && one.schema->truth != one.negated;
-  }
   Literal never() const { return {&never_}; }
   static Literal opposite(Literal one) {
     one.negated = !one.negated;
@@ -183,9 +177,9 @@ class JsonAtoms : public JsonScalars {
       JsonValue schema, list, no;
       schema.kind = JsonValue::Kind::object, schema.place = value.place;
       list.kind = JsonValue::Kind::array, no.kind = JsonValue::Kind::boolean;
-      auto const array = value.is(JsonValue::Kind::array);
-      schema.members.emplace_back("type", text(array ? "array" : "object"));
-      if (array) {
+      auto const is_array = value.is(JsonValue::Kind::array);
+      schema.members.emplace_back("type", text(is_array ? "array" : "object"));
+      if (is_array) {
         for (auto const& one : value.items) list.items.push_back(wrapped("enum", list_of(one)));
         JsonValue size;
         size.kind = JsonValue::Kind::number, size.text = std::to_string(value.items.size());

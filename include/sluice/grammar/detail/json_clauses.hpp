@@ -38,6 +38,10 @@ class JsonClauses : public JsonUnevaluated {
     return out;
   }
 
+  /// Whether schemas may contradict each other. One that contradicts itself is found when its rule is made.
+  static bool doubtful(Literals const& all_of) {
+    return all_of.size() > 1 || (all_of.size() == 1 && all_of[0].negated);
+  }
   /// Whether it is clear that no value fits all of them.
   template <class = void>
   bool empty(Literals const& all_of) {
@@ -54,71 +58,6 @@ class JsonClauses : public JsonUnevaluated {
     return empty_[all_of] = found;
   }
 
-  /// The types that a schema may allow, as far as its keywords show it.
-  template <class = void>
-  std::uint32_t may_be(Literal const& one, int depth = 0) {
-    if (one.schema->is(Kind::boolean)) return is_false(one) ? 0u : std::uint32_t{all};
-    auto const& of = schema(*one.schema);
-    if (one.negated) {
-      if (of.parts.empty()) return 0;
-      if (of.parts.size() > 1 || of.parts[0].word != Word::type) return all;
-      auto const some = types(*of.parts[0].value);
-      return all & ~some;
-    }
-    std::uint32_t out = all;
-    auto const scope = enter(one.scope, of);
-    auto const sub = [&](JsonValue const& value) { return may_be({&value, false, scope}, depth + 1); };
-    for (auto const& part : of.parts) {
-      if (depth > 20) break;
-      std::uint32_t some = 0;
-      auto const& value = *part.value;
-      switch (part.word) {
-        case Word::type: out &= types(value); break;
-        case Word::constant: out &= type_of(value); break;
-        case Word::values:
-          if (!value.is(Kind::array)) fail(value, "enum must be an array");
-          for (auto const& v : value.items) some |= type_of(v);
-          out &= some;
-          break;
-        case Word::ref:
-        case Word::dynamic_ref:
-        case Word::recursive_ref: out &= sub(target(of, part, scope)); break;
-        case Word::all_of:
-          for (auto const& v : list(value)) out &= sub(v);
-          break;
-        case Word::any_of:
-        case Word::one_of:
-          for (auto const& v : list(value)) some |= sub(v);
-          out &= some;
-          break;
-        case Word::no: out &= may_be({&value, true, scope}, depth + 1); break;
-        default: break;
-      }
-    }
-    return out;
-  }
-  template <class = void>
-  std::uint32_t may_be(Literals const& all_of) {
-    std::uint32_t out = all;
-    for (auto const& one : all_of) out &= may_be(one);
-    return out;
-  }
-  /// The values that one of the schemas lists; null: none does.
-  template <class = void>
-  std::optional<std::vector<JsonValue const*>> listed(Literals const& all_of) {
-    for (auto const& one : all_of) {
-      if (one.negated) continue;
-      auto found = listed(*one.schema, one.scope, 0);
-      if (!found) continue;
-      std::set<std::string> keys;
-      std::erase_if(*found, [&](JsonValue const* value) {
-        return !fits(all_of, *value) || !keys.insert(json_key(*value)).second;
-      });
-      return found;
-    }
-    return {};
-  }
-
  private:
   struct State {
     Clause clause{};
@@ -127,36 +66,6 @@ class JsonClauses : public JsonUnevaluated {
     std::set<Literal> done{};
   };
   enum class Outcome : std::uint8_t { open, never, given };
-
-  template <class = void>
-  std::optional<std::vector<JsonValue const*>> listed(JsonValue const& value, std::int32_t scope, int depth) {
-    if (!value.is(Kind::object) || depth > 20) return {};
-    auto const& of = schema(value);
-    scope = enter(scope, of);
-    for (auto const& part : of.parts) {
-      if (part.word == Word::constant) return std::vector{part.value};
-      if (part.word == Word::values) {
-        std::vector<JsonValue const*> out;
-        for (auto const& one : part.value->items) out.push_back(&one);
-        return out;
-      }
-      std::optional<std::vector<JsonValue const*>> found;
-      if (part.word == Word::ref) found = listed(target(of, part, scope), scope, depth + 1);
-      if (part.word == Word::all_of)
-        for (auto const& one : list(*part.value))
-          if (!found) found = listed(one, scope, depth + 1);
-      if (part.word == Word::any_of || part.word == Word::one_of) {
-        found.emplace();
-        for (auto const& one : list(*part.value)) {
-          auto const its = listed(one, scope, depth + 1);
-          if (its && found) found->insert(found->end(), its->begin(), its->end());
-          else found.reset();
-        }
-      }
-      if (found) return found;
-    }
-    return {};
-  }
 
   template <class = void>
   bool find_empty(Literals const& all_of) {
@@ -195,10 +104,13 @@ class JsonClauses : public JsonUnevaluated {
   template <class = void>
   bool possible(Clause const& clause, std::uint32_t type) {
     if (type == object)
-      return std::all_of(clause.members.begin(), clause.members.end(),
-                         [&](auto const& one) { return !one.second.required || !empty(member(clause, one.first)); });
+      return std::all_of(clause.members.begin(), clause.members.end(), [&](auto const& one) {
+        if (!one.second.required) return true;
+        auto const its = member(clause, one.first);
+        return !doubtful(its) || !empty(its);
+      });
     for (std::int64_t i = 0; i < (std::min<std::int64_t>)(clause.least, 8); ++i)
-      if (empty(item(clause, i))) return false;
+      if (auto const its = item(clause, i); doubtful(its) && empty(its)) return false;
     return true;
   }
 
@@ -280,6 +192,17 @@ class JsonClauses : public JsonUnevaluated {
     else state.choices.push_back(std::move(ways));
   }
 
+  /// Whether a schema may say more of a type than that it is allowed.
+  template <class = void>
+  bool speaks(JsonValue const& value, std::uint32_t type) {
+    return std::ranges::any_of(schema(value).parts, [&](Part const& part) {
+      if (part.word < Word::type || part.word == Word::values || part.word == Word::constant) return true;
+      auto const of_arrays = (part.word >= Word::items && part.word <= Word::unique) || part.word == Word::other_items;
+      auto const of_objects =
+          (part.word >= Word::properties && part.word <= Word::dependencies) || part.word == Word::other_properties;
+      return type == array ? of_arrays : of_objects;
+    });
+  }
   template <class = void>
   Outcome outcome(State const& state, Way const& way, std::uint32_t type) {
     auto given = true;
@@ -299,8 +222,9 @@ class JsonClauses : public JsonUnevaluated {
         if (is_false(atom.one) || state.done.contains(opposite(atom.one))) return Outcome::never;
         auto positive = atom.one;
         positive.negated = false;
-        if ((may_be(positive) & type) != 0) return Outcome::open;
-        return atom.one.negated ? Outcome::given : Outcome::never;
+        if ((may_be(positive) & type) == 0) return atom.one.negated ? Outcome::given : Outcome::never;
+        if (speaks(*atom.one.schema, type)) return Outcome::open;
+        return atom.one.negated ? Outcome::never : Outcome::given;
       }
       case Atom::each:
       case Atom::some: {

@@ -66,6 +66,8 @@ inline std::string json_format(std::string_view name) {
            ")";
   }
   if (name == "uuid") return "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
+  if (name.size() == 5 && name.starts_with("uuid") && name[4] >= '1' && name[4] <= '8')  // as pydantic writes them
+    return "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-" + std::string(1, name[4]) + "[0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
   if (name == "email" || name == "idn-email") {
     std::string const more = name == "email" ? "" : "\\x{80}-\\x{D7FF}\\x{E000}-\\x{10FFFF}";
     std::string const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~" + more + "-]+", letter = "[a-zA-Z0-9" + more + "]";

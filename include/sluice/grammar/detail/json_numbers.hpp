@@ -32,14 +32,30 @@ class JsonNumbers {
  public:
   /// \param exponent  the largest that is written
   template <class = void>
-  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 308) : texts_(texts) {
+  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 307) : texts_(texts) {
     auto const power = "[eE][+-]?" + at_most(exponent);
     std::string const plain = "(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", zero = "0(?:\\.0+)?" + power;
-    if (texts == NumberTexts::all) all_ = set("-?" + plain + "(?:" + power + ")?");
+    if (texts == NumberTexts::all) all_ = finite();
     if (texts == NumberTexts::bounded) all_ = set("-?(?:" + plain + "|[1-9](?:\\.[0-9]+)?" + power + "|" + zero + ")");
     if (texts == NumberTexts::multiples) all_ = set("-?(?:" + plain + "|[1-9](?:\\.0+)?" + power + "|" + zero + ")");
   }
 
+  /// All texts whose exponent is such that they are finite doubles, if not of very many digits.
+  template <class = void>
+  static TextAutomaton const& finite() {
+    static TextAutomaton const all =
+        set("-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE](?:[+-]?0*[0-9]{1,2}|-" + at_most(307) +
+            "))?|[0-9](?:\\.[0-9]+)?[eE]\\+?" + at_most(307) +
+            "|1(?:\\.(?:[0-6][0-9]*|7|7[0-8][0-9]*|79|79[0-6][0-9]*|7976931348623157))?[eE]\\+?0*308)");
+    return all;
+  }
+  /// Integers among these, without those that need their digits counted, such as 1500e-2.
+  template <class = void>
+  static TextAutomaton const& integers() {
+    static TextAutomaton const all =
+        set("-?(?:(?:0|[1-9][0-9]*)(?:\\.0+)?(?:[eE]\\+?0*[0-9]{1,2})?|[0-9](?:\\.0+)?[eE]\\+?" + at_most(307) + ")");
+    return all;
+  }
   TextAutomaton const& all() const { return all_; }
   /// \param below, equal, above  which numbers are taken, beside `bound`
   /// \throws std::length_error
@@ -62,7 +78,7 @@ class JsonNumbers {
     std::string const sign = bound.negative ? "-" : "";
     auto const same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
     if (equal && !below && !above) return same;
-    auto const far = all_ & set(sign + "(?:" + greater(bound) + ")");
+    auto const far = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
     return bound.negative ? pick(far, same, below, above) : pick(far, same, above, below);
   }
   /// Multiples of a positive number.
@@ -85,6 +101,20 @@ class JsonNumbers {
   template <class = void>
   TextAutomaton digits_only() const {
     return set("-?(?:0|[1-9][0-9]*)");
+  }
+
+  /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
+  template <class = void>
+  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
+    auto digits = x.digits;
+    auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
+    if (at > 1100 || at < -1100) return false;
+    if (at > size) digits.append(static_cast<std::size_t>(at - size), '0');
+    if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0');
+    auto const split = static_cast<std::size_t>(std::max<std::int64_t>(at, 0));
+    whole = split == 0 ? "0" : digits.substr(0, split);
+    rest = digits.substr(split);
+    return true;
   }
 
  private:
@@ -133,19 +163,6 @@ class JsonNumbers {
 
   // ---- sizes ----
 
-  /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
-  template <class = void>
-  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
-    auto digits = x.digits;
-    auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
-    if (at > 1100 || at < -1100) return false;
-    if (at > size) digits.append(static_cast<std::size_t>(at - size), '0');
-    if (at < 0) digits.insert(0, static_cast<std::size_t>(-at), '0');
-    auto const split = static_cast<std::size_t>(std::max<std::int64_t>(at, 0));
-    whole = split == 0 ? "0" : digits.substr(0, split);
-    rest = digits.substr(split);
-    return true;
-  }
   static std::string behind_point(std::string const& digits) {
     return digits.empty() ? "(?:\\.0+)?" : "\\." + digits + "0*";
   }
@@ -166,6 +183,7 @@ class JsonNumbers {
     if (point(x, whole, rest)) out += "|" + whole + behind_point(rest);
     return out;
   }
+  /// Greater sizes, with an exponent.
   template <class = void>
   static std::string greater(JsonNumber const& x) {
     auto const any = std::string("(?:\\.[0-9]+)?");
@@ -174,20 +192,55 @@ class JsonNumbers {
                greater_behind_point(x.digits.substr(1));
     if (x.digits[0] < '9') out += "|" + range(x.digits[0] - '0' + 1, 9) + any;
     out += ")[eE]" + exponent_of(power);
+    return out;
+  }
+  /// Those without: with the sign of x, further from 0.
+  template <class = void>
+  static TextAutomaton greater_digits(JsonNumber const& x) {
     std::string whole, rest;
     if (!point(x, whole, rest)) {
-      if (power > 0) throw std::length_error("a bound of more than 1000 digits");
-      return out + "|[0-9.]*[1-9][0-9.]*";
+      if (x.exponent > 0) throw std::length_error("a bound of more than 1000 digits");
+      return set("-?[0-9.]*[1-9][0-9.]*");
     }
-    auto const size = whole.size();
-    out += "|" + whole + greater_behind_point(rest);
-    if (whole == "0") return out + "|[1-9][0-9]*" + any;
-    out += "|[1-9][0-9]{" + std::to_string(size) + ",}" + any;
-    for (std::size_t i = 0; i < size; ++i)
-      if (whole[i] < '9')
-        out += "|" + whole.substr(0, i) + range(whole[i] - '0' + 1, 9) + "[0-9]{" + std::to_string(size - i - 1) + "}" +
-               any;
-    return out;
+    // Digits so far: i of them, less than the bound's, equal or greater; or more than the bound has.
+    auto const size = static_cast<std::int32_t>(whole.size()), places = static_cast<std::int32_t>(rest.size());
+    auto const before = [&](std::int32_t order, std::int32_t i) { return 2 + (order * (size + 1)) + i; };
+    auto const more = before(3, 0), begun = more + 1, behind = begun + 1, equal = behind + 1;
+    TextAutomaton out;
+    out.states.resize(static_cast<std::size_t>(equal + places + 1));
+    auto const edge = [&](std::int32_t from, char first, char last, std::int32_t to) {
+      if (first > last) return;
+      auto const byte = [](char c) { return static_cast<char32_t>(static_cast<unsigned char>(c)); };
+      TextAutomaton::join(out.states[static_cast<std::size_t>(from)].edges, {byte(first), byte(last), to});
+    };
+    auto const compare = [&](std::int32_t from, char digit, char least, std::int32_t low, std::int32_t same,
+                             std::int32_t high) {
+      edge(from, least, static_cast<char>(digit - 1), low);
+      if (digit >= least) edge(from, digit, digit, same);
+      edge(from, (std::max)(least, static_cast<char>(digit + 1)), '9', high);
+    };
+    auto const first = x.negative ? 1 : 0;
+    if (x.negative) edge(0, '-', '-', 1);
+    // A number that begins with 0 has no more digits before the point; others are not less than 1.
+    compare(first, whole[0], size == 1 ? '0' : '1', before(0, 1), before(1, 1), before(2, 1));
+    for (std::int32_t order = 0; order < 3; ++order)
+      for (std::int32_t i = 1; i <= size; ++i) {
+        auto const here = before(order, i);
+        if (i == size && (order == 2 || order == 1)) edge(here, '.', '.', order == 2 ? begun : equal);
+        if (i == size) edge(here, '0', '9', more);
+        else if (order == 1)
+          compare(here, whole[static_cast<std::size_t>(i)], '0', before(0, i + 1), before(1, i + 1), before(2, i + 1));
+        else edge(here, '0', '9', before(order, i + 1));
+      }
+    edge(more, '.', '.', begun), edge(more, '0', '9', more);
+    edge(begun, '0', '9', behind), edge(behind, '0', '9', behind);
+    for (std::int32_t i = 0; i < places; ++i) {
+      auto const digit = rest[static_cast<std::size_t>(i)];
+      edge(equal + i, digit, digit, equal + i + 1), edge(equal + i, static_cast<char>(digit + 1), '9', behind);
+    }
+    edge(equal + places, '0', '0', equal + places), edge(equal + places, '1', '9', behind);
+    for (auto const one : {before(2, size), more, behind}) out.states[static_cast<std::size_t>(one)].accepts = true;
+    return std::move(out).trimmed().minimal();
   }
 
   /// Numbers without exponent that are multiples of divisor * 10^exponent.

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/grammar/detail/json_clauses.hpp>
+#include <sluice/grammar/detail/json_rules.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
 
@@ -19,50 +19,6 @@
 #include <vector>
 
 namespace sluice::inline v0::detail {
-
-/// Rules for conjunctions of schemas: each distinct one gets a rule, so schemas may be recursive.
-class JsonRules : public JsonClauses {
- protected:
-  using JsonClauses::JsonClauses;
-  struct Waiting {
-    std::int32_t rule;
-    Literals all_of;
-    std::int32_t nesting;
-  };
-
-  template <class = void>
-  Id rule_of(Literals all_of, std::int32_t nesting) {
-    std::erase_if(all_of, is_true);
-    if (std::any_of(all_of.begin(), all_of.end(), is_false)) return out_.nothing();
-    if (all_of.empty()) return texts_.any();
-    auto const [it, fresh] = rules_.try_emplace(all_of, 0);
-    if (fresh) {
-      auto const& source = *all_of.front().schema;
-      it->second = out_.add_rule("schema at byte " + std::to_string(source.place));
-      waiting_.push_back({it->second, all_of, nesting});
-      if (rules_.size() > 100'000) unsupported(source, "leads to more than 100000 combinations of schemas");
-      if (nesting > 10'000) unsupported(source, "schemas lead too deep");
-    }
-    return out_.call(it->second);
-  }
-  template <class = void>
-  Id new_rule(std::string name, Id body) {
-    auto const rule = out_.add_rule(std::move(name));
-    out_.rules[at(rule)].expression = body;
-    return out_.call(rule);
-  }
-  bool is_nothing(Id id) const { return out_[id].kind == Expressions::Kind::nothing; }
-  /// A count as far as repetitions can be written.
-  template <class = void>
-  std::int32_t repetition(std::int64_t n, JsonValue const& source) const {
-    if (n > limits().repetition)
-      unsupported(source, "a count of more than limits.repetition = " + std::to_string(limits().repetition));
-    return static_cast<std::int32_t>(n);
-  }
-
-  std::map<Literals, std::int32_t> rules_;
-  std::vector<Waiting> waiting_;
-};
 
 /// Members come in the order of the schema, then any others; or in any order.
 class JsonObjects : public JsonRules {
@@ -106,12 +62,12 @@ class JsonObjects : public JsonRules {
       if (least <= needed) least = 0;
       if (others.empty() && most >= static_cast<std::int64_t>(known.size())) most = -1;
       if (most >= 0 && most < needed) return x.out_.nothing();
-      Id body = -1;
-      auto empty = false;
-      if (x.texts_.style().any_order && known.size() <= 10 && !known.empty()) body = any_order(0, 0, 0);
-      else if (least == 0 && most < 0 && clause.some.empty()) return simple();
-      else body = from(0, 0, 0, true);
-      empty = needed == 0 && least == 0 && clause.some.empty();
+      auto const counted = least > 0 || most >= 0 || !clause.some.empty();
+      auto const any = x.texts_.style().any_order;
+      if (any && !counted && known.size() > 5 && needed <= 10) return free_order();
+      if (!counted && (!any || known.empty() || known.size() > 5)) return simple();
+      auto const body = any && known.size() <= 10 && !known.empty() ? any_order(0, 0, 0) : from(0, 0, 0, true);
+      auto const empty = needed == 0 && least == 0 && clause.some.empty();
       return x.texts_.within("{", body, "}", empty);
     }
 
@@ -120,7 +76,7 @@ class JsonObjects : public JsonRules {
       auto values = one.values;
       for (std::size_t i = 0; i < clause.some.size(); ++i)
         if ((meets >> i & 1) != 0) add(values, clause.some[i].values);
-      if (x.empty(values)) return x.out_.nothing();
+      if (x.doubtful(values) && x.empty(values)) return x.out_.nothing();
       auto const value = x.rule_of(std::move(values), nesting);
       return x.is_nothing(value) ? value : x.texts_.member(one.name, value);
     }
@@ -136,8 +92,8 @@ class JsonObjects : public JsonRules {
         Candidate one{.values = x.member(clause, *name), .required = clause.members.at(*name).required, .one = true};
         for (std::size_t i = 0; i < clause.some.size(); ++i)
           if (x.contains(*clause.some[i].names, *name)) one.some |= std::uint32_t{1} << i;
-        auto const never =
-            std::any_of(one.values.begin(), one.values.end(), is_false) || (!one.required && x.empty(one.values));
+        auto const never = std::any_of(one.values.begin(), one.values.end(), is_false) ||
+                           (!one.required && x.doubtful(one.values) && x.empty(one.values));
         if (never && one.required) return false;
         if (never) continue;
         one.name = x.texts_.string(std::string_view(*name));
@@ -232,6 +188,32 @@ class JsonObjects : public JsonRules {
       return x.texts_.within("{", out.choice(first), "}", empty);
     }
 
+    /// In any order. Only what is required is kept track of; of a name that comes twice, JSON does not say what it means.
+    template <class = void>
+    Id free_order() {
+      auto& out = x.out_;
+      std::vector<Id> needed, free;
+      for (auto const& one : known) (one.required ? needed : free).push_back(one.member);
+      for (auto const& one : others) free.push_back(one.member);
+      auto const loop = free.empty() ? out.nothing() : x.new_rule("a member", out.choice(free));
+      auto const more = free.empty() ? out.empty() : out.repeat(out.sequence({x.texts_.comma(), loop}), 0, -1);
+      std::vector<Id> behind(std::size_t{1} << needed.size());  // [set of those that have been written]
+      auto const all = behind.size() - 1;
+      behind[all] = more;
+      for (auto& one : needed) one = x.new_rule("a member", one);
+      for (auto set = all; set-- > 0;) {
+        std::vector<Id> choices;
+        for (std::size_t i = 0; i < needed.size(); ++i)
+          if ((set >> i & 1) == 0) choices.push_back(out.sequence({needed[i], behind[set | std::size_t{1} << i]}));
+        behind[set] = x.new_rule("members", out.sequence({more, x.texts_.comma(), out.choice(choices)}));
+      }
+      std::vector<Id> first;
+      if (!free.empty()) first.push_back(out.sequence({loop, behind[0]}));
+      for (std::size_t i = 0; i < needed.size(); ++i)
+        first.push_back(out.sequence({needed[i], behind[std::size_t{1} << i]}));
+      return x.texts_.within("{", out.choice(first), "}", needed.empty());
+    }
+
     /// What may follow, with a comma where it is not the first.
     template <class = void>
     Id from(std::size_t i, std::int64_t count, std::uint32_t met, bool first) {
@@ -264,8 +246,8 @@ class JsonObjects : public JsonRules {
       std::vector<Id> choices;
       if (met == wanted) {
         auto const low = (std::max<std::int64_t>)(least - count, 0), high = most < 0 ? -1 : most - count;
-        if (low == 0) choices.push_back(out.empty());
-        if (others.empty() || high == 0) return low == 0 ? choices[0] : out.nothing();
+        if (low == 0 && !first) choices.push_back(out.empty());
+        if (others.empty() || high == 0) return out.choice(choices);
         std::vector<Id> any;
         for (auto const& one : others) any.push_back(one.member);
         auto const one = x.new_rule("another member", out.choice(any));
@@ -330,7 +312,7 @@ class JsonObjects : public JsonRules {
             choices.push_back(first ? x.out_.sequence({member, behind(used, count + 1, now)})
                                     : then(member, false, behind(used, count + 1, now)));
           });
-      if (complete) choices.push_back(x.out_.empty());
+      if (complete && !first) choices.push_back(x.out_.empty());
       x.out_.rules[x.at(rule)].expression = x.out_.choice(choices);
       return here;
     }

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/detail/json_regex_format.hpp>
 #include <sluice/grammar/detail/json_sets.hpp>
 #include <sluice/grammar/detail/json_texts.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
@@ -127,7 +128,7 @@ class JsonScalars : public JsonSets {
       case Word::all_of: return std::ranges::all_of(list(value), sub);
       case Word::any_of:
       case Word::one_of: {
-        std::vector<Flat> all;
+        std::vector<Flat> found;
         auto choices = 0;
         for (auto const& one : list(value)) {
           auto own = ways;
@@ -138,10 +139,10 @@ class JsonScalars : public JsonSets {
             ways = {{}};
             return true;
           }
-          all.insert(all.end(), own.begin(), own.end());
+          found.insert(found.end(), own.begin(), own.end());
         }
-        if ((part.word == Word::one_of && choices > 1) || all.size() > 50) return false;
-        ways = std::move(all);
+        if ((part.word == Word::one_of && choices > 1) || found.size() > 50) return false;
+        ways = std::move(found);
         return true;
       }
       case Word::no: return flatten_not(value, scope, ways, depth);
@@ -215,8 +216,10 @@ class JsonScalars : public JsonSets {
     auto const rule = out_.add_rule("string");
     Id body = -1;
     if (size == 1 && !flat.all_patterns.empty()) body = repeated(*flat.all_patterns[0], flat);
-    if (size == 1 && !lengths && flat.formats.size() == 1 && flat.formats[0]->text == "regex") body = regex_format();
+    if (size == 1 && !lengths && flat.formats.size() == 1 && flat.formats[0]->text == "regex")
+      body = json_regex_format(out_, texts_);
     if (body < 0) {
+      auto escapes = texts_.style().escapes;
       Texts some;
       auto const also = [&](Texts const& more) {
         if (more != nullptr) some = some == nullptr ? more : share(*some & *more);
@@ -227,20 +230,25 @@ class JsonScalars : public JsonSets {
       try {
         for (auto const* const one : flat.all_patterns) also(pattern(*one));
         for (auto const* const one : flat.formats) also(format(*one));
-        if (flat.most > 50'000 || flat.least > 50'000)
-          throw std::length_error("a length of more than 50000 characters beside them");
+        if (flat.least > 50'000) throw std::length_error("a length of more than 50000 characters beside them");
         if (lengths && some != nullptr) {
-          auto const least = static_cast<std::int32_t>(flat.least), most = static_cast<std::int32_t>(flat.most);
+          auto const least = static_cast<std::int32_t>(flat.least),
+                     most = static_cast<std::int32_t>((std::min<std::int64_t>)(flat.most, 1 << 30));
           if (least > 0 && !(*some & TextAutomaton::lengths(0, least - 1)).empty())
             also(share(TextAutomaton::lengths(least, -1)));
-          if (most >= 0) also(share(TextAutomaton::lengths(0, most)));
+          // Where there would be very many states, the longest texts are left out, and needless escapes.
+          auto const states = (std::max<std::size_t>)(some->states.size(), 1);
+          auto const far = static_cast<std::int32_t>((std::min<std::size_t>)(30'000 / states, 30'000));
+          if (most >= 0 && most <= far && states < 100) some = share(some->up_to(most));
+          else if (most >= 0 && least <= far)
+            escapes = Escapes::needed, some = share(some->up_to((std::min)(most, far)));
+          else if (most >= 0) throw std::length_error("more than 30000 states");
         } else if (lengths)
-          also(share(
-              TextAutomaton::lengths(static_cast<std::int32_t>(flat.least), static_cast<std::int32_t>(flat.most))));
+          return texts_.string(repetition(flat.least, *last), flat.most < 0 ? -1 : repetition(flat.most, *last));
       } catch (std::length_error const& e) {
         unsupported(*last, "pattern, format and lengths of one string lead to " + std::string(e.what()));
       }
-      body = some == nullptr ? texts_.string(0, -1) : texts_.string(*some);
+      body = some == nullptr ? texts_.string(0, -1) : texts_.string(*some, escapes);
     }
     out_.rules[at(rule)].expression = body;
     flat_rules_.emplace(key, rule);
@@ -312,65 +320,6 @@ class JsonScalars : public JsonSets {
     node.minimum = static_cast<std::int32_t>(least), node.maximum = static_cast<std::int32_t>(most);
     parts[variable] = tree.add(node);
     return true;
-  }
-
-  /// Regular expressions of ECMA-262, which nest.
-  template <class = void>
-  Id regex_format() {
-    auto const c = [&](std::vector<CharacterRange> ranges) {
-      normalise(ranges);
-      return texts_.characters(ranges);
-    };
-    auto const t = [&](std::string_view text) {
-      std::vector<Id> parts;
-      for (auto const one : text)
-        parts.push_back(c({{static_cast<unsigned char>(one), static_cast<unsigned char>(one)}}));
-      return out_.sequence(parts);
-    };
-    auto const digit = c({{'0', '9'}}), hex = c({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
-    auto const name =
-        out_.sequence({c({{'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'$', '$'}}),
-                       out_.repeat(c({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'$', '$'}}), 0, -1)});
-    auto const property = out_.repeat(c({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'=', '='}}), 1, -1);
-    auto const escape = out_.sequence(
-        {t("\\"),
-         out_.choice({c({{'!', '/'},
-                         {':', '@'},
-                         {'[', '`'},
-                         {'{', '~'},
-                         {'0', '9'},
-                         {'B', 'B'},
-                         {'D', 'D'},
-                         {'S', 'S'},
-                         {'W', 'W'},
-                         {'b', 'b'},
-                         {'d', 'd'},
-                         {'f', 'f'},
-                         {'n', 'n'},
-                         {'r', 't'},
-                         {'v', 'w'}}),
-                      out_.sequence({t("c"), c({{'A', 'Z'}, {'a', 'z'}})}),
-                      out_.sequence({t("x"), out_.repeat(hex, 2, 2)}),
-                      out_.sequence({t("u"), out_.choice({out_.repeat(hex, 4, 4),
-                                                          out_.sequence({t("{"), out_.repeat(hex, 1, 5), t("}")})})}),
-                      out_.sequence({t("k<"), name, t(">")}),
-                      out_.sequence({c({{'P', 'P'}, {'p', 'p'}}), t("{"), property, t("}")})})});
-    auto const in_class = out_.choice({c({{0, '['}, {'^', last_character}}), escape});
-    auto const whole_class = out_.sequence({t("["), out_.repeat(in_class, 0, -1), t("]")});
-    auto const rule = out_.add_rule("regular expression");
-    auto const inner = out_.sequence({out_.optional(out_.choice({t("?:"), t("?="), t("?!"), t("?<="), t("?<!"),
-                                                                 out_.sequence({t("?<"), name, t(">")})})),
-                                      out_.call(rule)});
-    auto const plain =
-        c({{0, '#'}, {'%', '\''}, {',', '-'}, {'/', '>'}, {'@', 'Z'}, {']', ']'}, {'_', 'z'}, {'}', last_character}});
-    auto const atom = out_.choice({plain, t("."), escape, whole_class, out_.sequence({t("("), inner, t(")")})});
-    auto const times = out_.sequence(
-        {t("{"), out_.repeat(digit, 1, -1), out_.optional(out_.sequence({t(","), out_.repeat(digit, 0, -1)})), t("}")});
-    auto const quantity = out_.sequence({out_.choice({c({{'*', '+'}, {'?', '?'}}), times}), out_.optional(t("?"))});
-    auto const term = out_.choice({c({{'$', '$'}, {'^', '^'}}), out_.sequence({atom, out_.optional(quantity)})});
-    auto const branch = out_.repeat(term, 0, -1);
-    out_.rules[at(rule)].expression = out_.sequence({branch, out_.repeat(out_.sequence({t("|"), branch}), 0, -1)});
-    return out_.sequence({out_.text("\""), out_.call(rule), out_.text("\"")});
   }
 
   std::map<Texts, std::int32_t> number_rules_, string_rules_;

@@ -99,14 +99,20 @@ class JsonSchema : JsonArrays {
   Id body_of(Literals const& all_of, std::int32_t nesting) {
     std::vector<Id> choices;
     if (auto const values = listed(all_of)) {
-      std::vector<std::u32string> words;
-      for (auto const* const value : *values)
-        if (value->is(JsonValue::Kind::string)) words.push_back(decoded(value->text));
+      // Many texts, and many whole numbers, are written as one automaton.
+      std::vector<std::u32string> words, integers;
+      auto const many = values->size() > 64;
+      for (auto const* const value : *values) {
+        auto const text = value->is(JsonValue::Kind::string);
+        std::string whole, rest;
+        auto const x = value->is(JsonValue::Kind::number) ? JsonNumber::of(value->text) : JsonNumber{};
+        if (text && values->size() > 1) words.push_back(decoded(value->text));
+        else if (many && !x.digits.empty() && x.exponent >= 0 && x.exponent < 100 && JsonNumbers::point(x, whole, rest))
+          integers.push_back(decoded((x.negative ? "-" : "") + whole));
         else choices.push_back(texts_.exactly(*value));
-      if (words.size() == 1) {
-        for (auto const* const value : *values)
-          if (value->is(JsonValue::Kind::string)) choices.push_back(texts_.exactly(*value));
-      } else if (!words.empty()) choices.push_back(texts_.string(TextAutomaton::words(std::move(words))));
+      }
+      if (!words.empty()) choices.push_back(texts_.string(TextAutomaton::words(std::move(words))));
+      if (!integers.empty()) choices.push_back(texts_.integers(std::move(integers)));
       return out_.choice(choices);
     }
     auto const some = may_be(all_of);

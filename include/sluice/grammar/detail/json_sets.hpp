@@ -37,7 +37,7 @@ class JsonSets : public JsonValidator {
   /// The numbers that fit. Null: all.
   template <class = void>
   Texts numbers(Literals const& all_of) {
-    for (auto asked = std::pair(NumberTexts::all, std::int64_t{308});; asked = wanted_) {
+    for (auto asked = std::pair(NumberTexts::all, std::int64_t{307});; asked = wanted_) {
       auto& of = numbers_[asked];
       if (of.numbers == nullptr) of.numbers = std::make_unique<JsonNumbers>(asked.first, asked.second);
       asked_ = wanted_ = asked;
@@ -64,8 +64,8 @@ class JsonSets : public JsonValidator {
     if (how == '-' && b == nullptr) return none();
     auto const [it, fresh] = of.combined.try_emplace({a, {b, how}});
     if (!fresh) return it->second;
-    auto const all = [&] { return of.numbers == nullptr ? TextAutomaton::anything() : of.numbers->all(); };
-    auto made = how == '&' ? *a & *b : how == '|' ? *a | *b : (a == nullptr ? all() : *a) - *b;
+    auto const universe = [&] { return of.numbers == nullptr ? TextAutomaton::anything() : of.numbers->all(); };
+    auto made = how == '&' ? *a & *b : how == '|' ? *a | *b : (a == nullptr ? universe() : *a) - *b;
     return it->second = share(std::move(made));
   }
   template <class = void>
@@ -91,6 +91,7 @@ class JsonSets : public JsonValidator {
       if (open->second != negative_) unsupported(schema, "refers to itself under `not`, which is not supported");
       return nullptr;  // says nothing
     }
+    if (open_.size() > 500) unsupported(schema, "references lead too deep, which is not supported");
     open_.emplace_back(key, negative_);
     try {
       Texts out;
@@ -165,15 +166,15 @@ class JsonSets : public JsonValidator {
     return of.numbers == nullptr ? string_leaf(part) : number_leaf(its, part, of);
   }
   template <class = void>
-  Texts values(std::span<JsonValue const> all, Target& of) {
+  Texts values(std::span<JsonValue const> some, Target& of) {
     if (of.numbers == nullptr) {
       std::vector<std::u32string> words;
-      for (auto const& one : all)
+      for (auto const& one : some)
         if (one.is(Kind::string)) words.push_back(decoded(one.text));
       return share(TextAutomaton::words(std::move(words)));
     }
     auto out = none();
-    for (auto const& one : all)
+    for (auto const& one : some)
       if (one.is(Kind::number)) out = combine(out, beside(one, false, true, false, of), '|', of);
     return out;
   }

@@ -104,9 +104,13 @@ class JsonTexts {
   /// A string of this set.
   template <class = void>
   Id string(TextAutomaton const& texts) {
+    return string(texts, style_.escapes);
+  }
+  template <class = void>
+  Id string(TextAutomaton const& texts, Escapes escapes) {
     if (texts.empty()) return out_.nothing();
     if (texts.full()) return string(0, -1);
-    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true))});
+    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, escapes, true))});
   }
   template <class = void>
   Id string(std::string_view text) {
@@ -127,24 +131,14 @@ class JsonTexts {
     if (texts.empty()) return out_.nothing();
     return out_.automaton(TextBytes::utf8(texts));
   }
-  /// An exponent is at most 308, so that few numbers are too large for a double; integers have no negative one.
+  /// With exponents for which it is a finite double; integers have no negative one.
   template <class = void>
   Id number(bool integers) {
     auto& known = integers ? integer_ : number_;
     if (known >= 0) return out_.call(known);
-    auto const digit = out_.byte('0', '9'), zero = out_.text("0");
-    auto const digits = out_.repeat(digit, 1, -1);
-    auto const whole = out_.choice({zero, out_.sequence({out_.byte('1', '9'), out_.repeat(digit, 0, -1)})});
-    auto const fraction = out_.sequence({out_.text("."), integers ? out_.repeat(zero, 1, -1) : digits});
-    auto const sign = integers ? out_.text("+") : out_.characters({{'+', '+'}, {'-', '-'}});
-    auto const power = out_.choice({out_.repeat(digit, 1, 2), out_.sequence({out_.byte('1', '2'), digit, digit}),
-                                    out_.sequence({out_.text("30"), out_.byte('0', '8')})});
-    auto const exponent = out_.sequence(
-        {out_.characters({{'E', 'E'}, {'e', 'e'}}), out_.optional(sign), out_.repeat(zero, 0, -1), power});
-    auto const all =
-        out_.sequence({out_.optional(out_.text("-")), whole, out_.optional(fraction), out_.optional(exponent)});
     known = out_.add_rule(integers ? "integer" : "number");
-    out_.rules[static_cast<std::size_t>(known)].expression = all;
+    auto const body = number(integers ? JsonNumbers::integers() : JsonNumbers::finite());
+    out_.rules[static_cast<std::size_t>(known)].expression = body;
     return out_.call(known);
   }
 
@@ -171,14 +165,20 @@ class JsonTexts {
     return within("{", out_.sequence({one, more}), "}", true);
   }
 
-  /// One value; its numbers in every spelling.
+  /// One of many whole numbers, each a text of digits.
+  template <class = void>
+  Id integers(std::vector<std::u32string> numbers) {
+    auto const fraction = out_.sequence({out_.text("."), out_.repeat(out_.text("0"), 1, -1)});
+    return out_.sequence({number(TextAutomaton::words(std::move(numbers))), out_.optional(fraction)});
+  }
+  /// One value; its numbers however they are written.
   template <class = void>
   Id exactly(JsonValue const& value) {
     using Kind = JsonValue::Kind;
     switch (value.kind) {
       case Kind::null: return out_.text("null");
       case Kind::boolean: return out_.text(value.truth ? "true" : "false");
-      case Kind::number: return exactly(JsonNumber::of(value.text));
+      case Kind::number: return out_.choice({exactly(JsonNumber::of(value.text)), out_.text(value.text)});
       case Kind::string: return string(std::string_view(value.text));
       default: break;
     }
@@ -191,12 +191,33 @@ class JsonTexts {
   }
 
  private:
+  /// A number as digits and, if these are few, with one digit before the point and an exponent.
   template <class = void>
   Id exactly(JsonNumber const& number) {
-    auto const power = number.exponent + static_cast<std::int64_t>(number.digits.size());
-    if (std::abs(power) > 100'000 || number.digits.size() > 1000) return out_.nothing();
-    JsonNumbers const all(NumberTexts::bounded, (std::max<std::int64_t>)(308, std::abs(power) + 1));
-    return this->number(all.beside(number, false, true, false));
+    auto const zeros = [&] { return out_.repeat(out_.text("0"), 0, -1); };
+    auto const behind_point = [&](std::string_view digits) {
+      if (digits.empty()) return out_.optional(out_.sequence({out_.text("."), out_.repeat(out_.text("0"), 1, -1)}));
+      return out_.sequence({out_.text("."), out_.text(digits), zeros()});
+    };
+    auto const e = [&] { return out_.characters({{'E', 'E'}, {'e', 'e'}}); };
+    auto const sign = [&] { return out_.optional(out_.characters({{'+', '+'}, {'-', '-'}})); };
+    if (number.digits.empty()) {
+      auto const exponent = out_.sequence({e(), sign(), out_.repeat(out_.byte('0', '9'), 1, -1)});
+      return out_.sequence({out_.optional(out_.text("-")), out_.text("0"), behind_point({}), out_.optional(exponent)});
+    }
+    std::vector<Id> choices;
+    auto const minus = out_.text(number.negative ? "-" : "");
+    auto const power = number.exponent + static_cast<std::int64_t>(number.digits.size()) - 1;
+    std::string whole, rest;
+    if (JsonNumbers::point(number, whole, rest))
+      choices.push_back(out_.sequence({minus, out_.text(whole), behind_point(rest)}));
+    choices.push_back(out_.sequence({minus, out_.text(number.digits.substr(0, 1)),
+                                     behind_point(std::string_view(number.digits).substr(1)), e(),
+                                     power == 0  ? sign()
+                                     : power > 0 ? out_.optional(out_.text("+"))
+                                                 : out_.text("-"),
+                                     zeros(), out_.text(std::to_string(std::abs(power)))}));
+    return out_.choice(choices);
   }
   template <class = void>
   Id in_order(std::vector<Id> const& parts) {
@@ -207,10 +228,10 @@ class JsonTexts {
     }
     return out_.sequence(out);
   }
-  /// Of more than ten parts, in order.
+  /// More than six parts: in order.
   template <class = void>
   Id in_any_order(std::vector<Id> const& parts) {
-    if (parts.size() > 10 || parts.size() < 2) return in_order(parts);
+    if (parts.size() > 6 || parts.size() < 2) return in_order(parts);
     auto const all = std::size_t{1} << parts.size();
     std::vector<Id> rest(all);  // [set of parts that have been written]
     rest[all - 1] = out_.empty();

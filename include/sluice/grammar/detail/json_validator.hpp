@@ -6,22 +6,16 @@
 #include <sluice/language.hpp>
 
 #include <sluice/grammar/detail/json_document.hpp>
-#include <sluice/grammar/detail/json_formats.hpp>
+#include <sluice/grammar/detail/json_patterns.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
-#include <sluice/grammar/detail/regex.hpp>
-#include <sluice/grammar/detail/regex_automaton.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
-#include <sluice/grammar/expressions.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <set>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,9 +24,9 @@
 namespace sluice::inline v0::detail {
 
 /// Judges the values of enum and const, which other keywords may exclude; and reads what keywords say.
-class JsonValidator : public JsonDocument {
+class JsonValidator : public JsonPatterns {
  public:
-  using JsonDocument::JsonDocument;
+  using JsonPatterns::JsonPatterns;
   enum Type : std::uint32_t {
     null = 1,
     boolean = 2,
@@ -43,8 +37,6 @@ class JsonValidator : public JsonDocument {
     object = 64,
     all = 127
   };
-  /// A set of texts; null: all.
-  using Texts = std::shared_ptr<TextAutomaton const>;
 
   template <class = void>
   bool fits(Literals const& all_of, JsonValue const& x) {
@@ -106,67 +98,22 @@ class JsonValidator : public JsonDocument {
     return top(x) != top(y) ? top(x) < top(y) : x->digits < y->digits;
   }
 
-  // ---- texts of strings ----
-
-  template <class = void>
-  Texts pattern(JsonValue const& value) {
-    if (!value.is(Kind::string)) fail(value, "must be a string");
-    return pattern(value, value.text);
-  }
-  template <class = void>
-  Texts pattern(JsonValue const& value, std::string const& text) {
-    auto const [it, fresh] = patterns_.try_emplace(text);
-    if (!fresh) return it->second;
-    try {
-      it->second = share(RegexAutomaton::of(read_pattern(value, text), true));
-      return it->second;
-    } catch (std::length_error const& e) {
-      patterns_.erase(text);
-      unsupported(value, "the pattern beside other keywords leads to " + std::string(e.what()));
-    }
-  }
-  template <class = void>
-  RegexTree read_pattern(JsonValue const& value, std::string const& text) const {
-    try {
-      return Regex::tree("pattern", text, limits(), true);
-    } catch (std::invalid_argument const& e) {
-      unsupported(value, std::string(e.what()).substr(std::string_view("sluice: ").size()));
-    }
-  }
-  /// Null: all texts, also for an unknown format.
-  template <class = void>
-  Texts format(JsonValue const& value) {
-    if (!value.is(Kind::string)) fail(value, "must be a string");
-    auto const [it, fresh] = formats_.try_emplace(value.text);
-    if (!fresh) return it->second;
-    auto const known = json_format(value.text);
-    if (known.empty()) {
-      if (value.text == "regex") unsupported(value, "the format \"regex\" is not supported beside other keywords");
-      ignore("format " + json_quoted(value.text));
-      return nullptr;
-    }
-    auto texts = RegexAutomaton::of(Regex::tree("format", known, limits()), false);
-    if (value.text.ends_with("hostname")) texts = texts & TextAutomaton::lengths(1, 253);
-    return it->second = share(std::move(texts));
-  }
-  template <class = void>
-  static Texts share(TextAutomaton texts) {
-    if (texts.full()) return nullptr;
-    return std::make_shared<TextAutomaton const>(std::move(texts));
-  }
-
  private:
   template <class = void>
   bool fits(JsonValue const& schema, std::int32_t scope, JsonValue const& x) {
     if (schema.is(Kind::boolean)) return schema.truth;
-    if (depth_ > 150) return true;  // a reference to itself says nothing
+    auto const pair = std::pair(&schema, &x);
+    if (std::find(judging_.begin(), judging_.end(), pair) != judging_.end()) return true;  // it says nothing of itself
+    if (judging_.size() > 1000) unsupported(schema, "references lead too deep, which is not supported");
+    struct Now {
+      std::vector<std::pair<JsonValue const*, JsonValue const*>>& judging;
+      ~Now() { judging.pop_back(); }
+    };
     auto const& of = this->schema(schema);
     scope = enter(scope, of);
-    ++depth_;
-    auto const all =
-        std::all_of(of.parts.begin(), of.parts.end(), [&](Part const& part) { return obeys(of, part, scope, x); });
-    --depth_;
-    return all;
+    judging_.push_back(pair);
+    Now const now{judging_};
+    return std::all_of(of.parts.begin(), of.parts.end(), [&](Part const& part) { return obeys(of, part, scope, x); });
   }
 
   template <class = void>
@@ -337,8 +284,7 @@ class JsonValidator : public JsonDocument {
   }
 
  private:
-  std::map<std::string, Texts> patterns_, formats_;
-  int depth_ = 0;
+  std::vector<std::pair<JsonValue const*, JsonValue const*>> judging_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -55,12 +55,12 @@ class JsonWays : public JsonAtoms {
   template <class = void>
   Ways dependency(std::string const& name, JsonValue const& one, Place const& at) const {
     if (!one.is(Kind::array)) return {{absent(name, at)}, {literal(one, false, at)}};
-    Way all;
+    Way wanted;
     for (auto const& other : one.items) {
       if (!other.is(Kind::string)) fail(other, "must be a name");
-      all.push_back(present(other.text, at));
+      wanted.push_back(present(other.text, at));
     }
-    return {{absent(name, at)}, std::move(all)};
+    return {{absent(name, at)}, std::move(wanted)};
   }
   /// The ways in which a keyword other than dependencies is obeyed, or any is not. Keywords for other types are obeyed by every value.
   /// \param type  array or object
@@ -68,7 +68,7 @@ class JsonWays : public JsonAtoms {
   Ways ways(Part const& part, Place const& at, std::uint32_t type, bool negated) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one, bool no) { return literal(one, no != negated, at); };
-    auto const all = [&](std::vector<Atom> atoms) {  // all of them, or the opposite of one
+    auto const each = [&](std::vector<Atom> atoms) {  // all of them, or the opposite of one
       if (!negated) return Ways{std::move(atoms)};
       Ways out;
       for (auto& one : atoms) out.push_back({std::move(one)});
@@ -86,13 +86,13 @@ class JsonWays : public JsonAtoms {
           atoms.push_back(literal(one, negated, at));
           atoms.back().path.push_back(static_cast<std::int32_t>(atoms.size()));
         }
-        if (part.word == Word::all_of) return all(std::move(atoms));
+        if (part.word == Word::all_of) return each(std::move(atoms));
         if (negated) return {std::move(atoms)};
         Ways out;
         for (auto& one : atoms) out.push_back({std::move(one)});
         return out;
       }
-      case Word::one_of: return one_of(value, at, negated);
+      case Word::one_of: return one_of(value, at, type, negated);
       case Word::no: return {{sub(value, true)}};
       case Word::condition: {
         auto const *then = own(*at.of, "then"), *otherwise = own(*at.of, "else");
@@ -127,21 +127,29 @@ class JsonWays : public JsonAtoms {
 
  private:
   template <class = void>
-  Ways one_of(JsonValue const& value, Place const& at, bool negated) {
-    auto const& schemas = list(value);
+  Ways one_of(JsonValue const& value, Place const& at, std::uint32_t type, bool negated) {
+    std::vector<JsonValue const*> schemas;  // that may matter
+    for (auto const& one : list(value))
+      if ((may_be({&one, false, at.scope}) & type) != 0) schemas.push_back(&one);
+    auto const apart = type == object && told_apart(schemas, at.scope);
+    if (!apart && schemas.size() > 300)
+      unsupported(
+          value, "oneOf has too many schemas for comparing each with each, which is not supported: a property that all "
+                 "of them require, with a const or enum of its own in each, would tell them apart");
     Ways out;
     for (std::size_t i = 0; !negated && i < schemas.size(); ++i) {
-      Way way{literal(schemas[i], false, at)};
-      for (std::size_t k = 0; k < schemas.size(); ++k)
-        if (k != i) way.push_back(literal(schemas[k], true, at));
+      Way way{literal(*schemas[i], false, at)};
+      way[0].path.push_back(static_cast<std::int32_t>(i));
+      for (std::size_t k = 0; !apart && k < schemas.size(); ++k)
+        if (k != i) way.push_back(literal(*schemas[k], true, at));
       out.push_back(std::move(way));
     }
     if (!negated) return out;
     out.emplace_back();
-    for (auto const& one : schemas) out.back().push_back(literal(one, true, at));
-    for (std::size_t i = 0; i < schemas.size(); ++i)
+    for (auto const* const one : schemas) out.back().push_back(literal(*one, true, at));
+    for (std::size_t i = 0; !apart && i < schemas.size(); ++i)
       for (std::size_t k = 0; k < i; ++k)
-        out.push_back({literal(schemas[k], false, at), literal(schemas[i], false, at)});
+        out.push_back({literal(*schemas[k], false, at), literal(*schemas[i], false, at)});
     return out;
   }
 

@@ -75,7 +75,7 @@ class NodeKey {
     auto const& loop = a.loops[at(within)];
     auto const far = depth + 1;
     out.push_back(std::clamp(loop.minimum - repetitions, 0, far));
-    out.push_back(loop.maximum < 0 ? far : (std::min)(loop.maximum - repetitions, far));
+    out.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum - repetitions, far));
   }
 
   /// Appends the place's number in order of appearance; -1: none.
@@ -113,7 +113,7 @@ class NodeKey {
       case Place::loop: {
         auto const& loop = a_.loops[at(place.first)];
         out_.push_back((std::min)(loop.minimum, depth + 1));
-        out_.push_back(loop.maximum < 0 ? depth + 1 : (std::min)(loop.maximum, depth + 1));
+        out_.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum, depth + 1));
         refer(loop.body), refer(loop.to);
         break;
       }

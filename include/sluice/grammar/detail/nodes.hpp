@@ -7,6 +7,7 @@
 
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/interner.hpp>
+#include <sluice/grammar/detail/plain_places.hpp>
 #include <sluice/grammar/detail/plain_text.hpp>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ class Nodes {
   static constexpr std::int32_t none = 0;  ///< the empty set
 
   template <class = void>
-  explicit Nodes(Automaton const& a) : a_(a), starts_(a.start.size(), -1) {
+  explicit Nodes(Automaton const& a) : a_(a), plain_places_(a), starts_(a.start.size(), -1) {
     marks_.resize(64);
     (void)number({});
   }
@@ -77,8 +78,8 @@ class Nodes {
     auto const& one = all_[at(node)];
     return std::span(calls_).subspan(at(one.calls), at(one.count));
   }
-  /// If what can be read here is any plain characters, up to a number of them, besides what begins with another byte:
-  /// their number, or PlainText::unlimited. Otherwise 0.
+  /// PlainText::unlimited if any plain text can be read here; a number if this is so for plain texts of up to so many
+  /// characters, and for no longer ones. Otherwise, or if it is hard to tell, 0.
   template <class = void>
   std::int32_t plain_run(std::int32_t node) {
     if (all_[at(node)].plain < 0) {
@@ -163,6 +164,8 @@ class Nodes {
 
   template <class = void>
   std::int32_t find_plain_run(std::int32_t node) {
+    for (auto const& pair : sets_[node])
+      if (plain_places_.open(pair.first)) return PlainText::unlimited;
     if (all_[at(node)].flags != bytes_follow) return 0;
     for (auto const [place, repetitions] : sets_[node]) {
       auto const within = a_.places[at(place)].within;
@@ -322,6 +325,7 @@ class Nodes {
   }
 
   Automaton const& a_;
+  PlainPlaces plain_places_;
   Interner sets_;
   std::vector<Node> all_;
   std::vector<std::int32_t> starts_;  // [rule]

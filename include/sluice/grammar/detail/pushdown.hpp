@@ -140,11 +140,10 @@ class Pushdown {
     auto const lock = std::scoped_lock(mutex_);
     return nodes_.plain_run(node);
   }
-  /// Whether any plain characters, as many as may be, lead from here to nothing else than here.
+  /// Whether any plain text can be read here.
   template <class = void>
   bool plain(State state) {
-    auto const all = states_[state];
-    return all.size() == 1 && all[0].first >= 0 && plain_run(all[0].first) == PlainText::unlimited;
+    return std::ranges::any_of(ways(state), [&](Pair way) { return plain_run(way.first) == PlainText::unlimited; });
   }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
   template <class = void>

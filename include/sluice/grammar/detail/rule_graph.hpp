@@ -155,6 +155,7 @@ class RuleGraph {
   template <class = void>
   Id embed(ByteAutomaton const& automaton, Id to) {
     auto const base = a_.nodes();
+    a_.texts.push_back({base, static_cast<std::int32_t>(automaton.states.size())});
     auto const offset = static_cast<std::int32_t>(a_.edges.size());
     for (auto const& state : automaton.states)
       add({.kind = Place::state,

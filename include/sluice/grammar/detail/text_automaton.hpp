@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,7 @@ class TextAutomaton {
     std::vector<Edge> edges{};  // sorted and disjoint
     bool accepts = false;
   };
-  static constexpr std::size_t most_states = 100'000;
+  static constexpr std::size_t most_states = 50'000;
 
   std::vector<State> states;
 
@@ -104,11 +105,13 @@ class TextAutomaton {
   TextAutomaton combined(TextAutomaton const& other, Keep const& keep) const {
     auto const mine = keep(true, false), its = keep(false, true);
     using Pair = std::pair<std::int32_t, std::int32_t>;
-    std::map<Pair, std::int32_t> numbers;
+    std::unordered_map<std::uint64_t, std::int32_t> numbers;
     std::vector<Pair> pairs;
     auto const number = [&](Pair pair) -> std::int32_t {
       if ((pair.first < 0 && !its) || (pair.second < 0 && !mine) || (pair.first < 0 && pair.second < 0)) return -1;
-      auto const [it, fresh] = numbers.try_emplace(pair, static_cast<std::int32_t>(pairs.size()));
+      auto const key =
+          std::uint64_t{static_cast<std::uint32_t>(pair.first)} << 32 | static_cast<std::uint32_t>(pair.second);
+      auto const [it, fresh] = numbers.try_emplace(key, static_cast<std::int32_t>(pairs.size()));
       if (fresh) pairs.push_back(pair), check(pairs.size());
       return it->second;
     };
@@ -156,6 +159,41 @@ class TextAutomaton {
     return a.combined(b, [](bool x, bool y) { return x && !y; });
   }
 
+  /// Its texts of at most so many characters.
+  template <class = void>
+  TextAutomaton up_to(std::int32_t most) const {
+    // A state for each state and number of characters before it, if an end is near enough.
+    constexpr auto far = std::int32_t{1} << 30;
+    std::vector<std::int32_t> left(states.size(), far);
+    for (auto changed = true; changed;) {
+      changed = false;
+      for (auto i = states.size(); i-- > 0;) {
+        auto least = states[i].accepts ? 0 : left[i];
+        for (auto const& edge : states[i].edges) least = (std::min)(least, left[at(edge.to)] + 1);
+        if (least < left[i]) left[i] = least, changed = true;
+      }
+    }
+    TextAutomaton out;
+    std::unordered_map<std::uint64_t, std::int32_t> numbers;
+    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    auto const number = [&](std::int32_t state, std::int32_t count) -> std::int32_t {
+      if (count + left[at(state)] > most) return -1;
+      auto const key = std::uint64_t{static_cast<std::uint32_t>(state)} << 32 | static_cast<std::uint32_t>(count);
+      auto const [it, fresh] = numbers.try_emplace(key, static_cast<std::int32_t>(pairs.size()));
+      if (fresh) pairs.emplace_back(state, count), check(pairs.size());
+      return it->second;
+    };
+    if (empty() || number(0, 0) < 0) return out;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      auto const [state, count] = pairs[i];
+      State made{{}, states[at(state)].accepts};
+      for (auto const& [first, last, to] : states[at(state)].edges)
+        if (auto const next = number(to, count + 1); next >= 0) join(made.edges, {first, last, next});
+      out.states.push_back(std::move(made));
+    }
+    return out;
+  }
+
   /// Adds an edge behind the others, joined with the last one where that leads to the same state.
   template <class = void>
   static void join(std::vector<Edge>& edges, Edge edge) {
@@ -196,23 +234,30 @@ class TextAutomaton {
     return out;
   }
 
-  /// With states of the same future joined (Moore 1956); as it is, where that takes many rounds.
+  /// With states of the same future joined (Moore 1956); as it is, where that would take long.
   template <class = void>
   TextAutomaton minimal() && {
-    if (states.size() < 2) return std::move(*this);
+    if (states.size() < 2 || states.size() > 5000) return std::move(*this);
     std::vector<std::int32_t> part(states.size()), next(states.size());
     for (std::size_t i = 0; i < states.size(); ++i) part[i] = states[i].accepts ? 1 : 0;
     std::size_t count = 0;
     for (int round = 0;; ++round) {
       if (round == 64) return std::move(*this);
-      std::map<std::vector<std::uint32_t>, std::int32_t> parts;
+      // Keys are 128 bits of hash: two different ones that are equal are not to be expected in the life of a machine.
+      std::map<std::pair<std::uint64_t, std::uint64_t>, std::int32_t> parts;
+      std::vector<Edge> edges;
       for (std::size_t i = 0; i < states.size(); ++i) {
-        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(part[i])};
-        std::vector<Edge> edges;
+        edges.clear();
         for (auto const& [first, last, to] : states[i].edges) join(edges, {first, last, part[at(to)]});
+        std::pair<std::uint64_t, std::uint64_t> key{1, 2};
+        auto const mix = [&](std::uint64_t x) {
+          key.first = (key.first ^ x) * 0x9E3779B97F4A7C15u, key.first ^= key.first >> 29;
+          key.second = (key.second + x) * 0xC2B2AE3D27D4EB4Fu, key.second ^= key.second >> 31;
+        };
+        mix(static_cast<std::uint64_t>(part[i]));
         for (auto const& [first, last, to] : edges)
-          key.insert(key.end(), {first, last, static_cast<std::uint32_t>(to)});
-        next[i] = parts.try_emplace(std::move(key), static_cast<std::int32_t>(parts.size())).first->second;
+          mix(std::uint64_t{first} << 32 | last), mix(static_cast<std::uint64_t>(to));
+        next[i] = parts.try_emplace(key, static_cast<std::int32_t>(parts.size())).first->second;
       }
       part.swap(next);
       if (parts.size() == count) break;

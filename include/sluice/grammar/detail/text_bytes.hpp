@@ -22,7 +22,7 @@
 namespace sluice::inline v0::detail {
 
 /// Which characters of a string may be written as escapes, where they need not be.
-enum class Escapes : std::uint8_t { usual, any };
+enum class Escapes : std::uint8_t { needed, usual, any };
 
 /// Spells every text of an automaton, as UTF-8 or as the contents of a JSON string. What follows the same first bytes is
 /// written once.
@@ -41,6 +41,7 @@ class TextBytes {
   /// Characters that are written as escapes, or may be.
   static std::vector<CharacterRange> escapable(Escapes escapes) {
     if (escapes == Escapes::any) return {{0, last_character}};
+    if (escapes == Escapes::needed) return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
     return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
             {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
   }

@@ -373,6 +373,7 @@ class TokenMasks {
     auto const& text = trie_.plain_text();
     auto const alone = machine_.alone(node);
     if (auto const run = machine_.plain_run(node); run > 0) {
+      if (run == PlainText::unlimited && make_like_next(node, alone, *out)) return out;
       out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
       text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
       walk_rest(0, alone, visit);
@@ -384,6 +385,65 @@ class TokenMasks {
     }
     out->all = std::make_shared<TokenSet const>(std::move(set));
     return out;
+  }
+
+  /// Makes the tokens of a node that allows any plain text from those of the node after a rare plain character: of the
+  /// first characters of tokens, most lead to the same node from both. False: these nodes are one, or no such nodes.
+  template <class = void>
+  bool make_like_next(std::int32_t node, State alone, NodeTokens& out) {
+    auto const next = machine_.next(alone, std::uint8_t{'~'});
+    auto const ways = machine_.ways(next);
+    if (ways.size() != 1 || ways[0].first == node || ways[0].second != Pushdown::unknown) return false;
+    auto const other = machine_.alone(ways[0].first);
+    if (other != next || machine_.next(other, std::uint8_t{'~'}) != other ||
+        machine_.plain_run(ways[0].first) != PlainText::unlimited)
+      return false;
+    auto const like = tokens_of(ways[0].first);
+    auto const& rest = trie_.plain_text().rest();
+    auto set = *like->all;
+    std::vector<std::pair<std::int32_t, std::int32_t>> gone;  // nodes of the trie of which nothing is taken over
+    std::vector<std::pair<State, State>> path(static_cast<std::size_t>(rest.depth()) + 1);
+    path[0] = {alone, other};
+    auto const erase = [&](std::span<Token const> tokens) {
+      for (auto const token : tokens) set.erase(token);
+    };
+    for (std::int32_t at = 1; at < rest.size();) {
+      auto const depth = static_cast<std::size_t>(rest.depth(at));
+      auto const step = [&](State from) { return from == Pushdown::dead ? from : machine_.next(from, rest.byte(at)); };
+      auto const own = step(path[depth - 1].first), others = step(path[depth - 1].second);
+      path[depth] = {own, others};
+      auto const end = rest.end(at);
+      if (own == others) {
+        at = end;
+        continue;
+      }
+      if (own == Pushdown::dead) {
+        erase(rest.below(at)), gone.emplace_back(at, end);
+        at = end;
+        continue;
+      }
+      set.insert(rest.tokens(at));
+      gone.emplace_back(at, at + 1);
+      if (end > at + 1 && machine_.left(own)) out.rest.leaving.push_back(at);
+      if (end > at + 1 && rest.depth(at) >= NodeTokens::most_depth) {
+        for (auto below = at + 1; below < end; ++below) erase(rest.tokens(below));
+        gone.emplace_back(at, end), out.rest.deep.push_back(at);
+        at = end;
+        continue;
+      }
+      ++at;
+    }
+    auto const take_over = [&](std::vector<std::int32_t> const& from, std::vector<std::int32_t>& to) {
+      std::size_t range = 0;
+      for (auto const one : from) {
+        while (range < gone.size() && gone[range].second <= one) ++range;
+        if (range == gone.size() || one < gone[range].first) to.push_back(one);
+      }
+      std::sort(to.begin(), to.end());
+    };
+    take_over(like->rest.leaving, out.rest.leaving), take_over(like->rest.deep, out.rest.deep);
+    out.all = std::make_shared<TokenSet const>(std::move(set));
+    return true;
   }
 
   /// The most tokens that may be needed after any of a state's tokens.
@@ -425,11 +485,12 @@ class TokenMasks {
       return trie.depth(at) < NodeTokens::most_depth;
     };
     auto const alone = machine_.alone(node);
-    if (machine_.plain_run(node) > 0) {  // the more of the characters there are, the fewer must follow
-      take({}, machine_.next(alone, std::uint8_t{'a'}));
+    auto const any_text = [&](std::span<Token const>, State) { worst = (std::max)(worst, counts_.get().most()); };
+    if (machine_.plain_run(node) > 0) {
+      any_text({}, alone);
       walk_rest(0, alone, visit);
     } else {
-      walk_fast(alone, visit, take);
+      walk_fast(alone, visit, any_text);
     }
     return worst;
   }
