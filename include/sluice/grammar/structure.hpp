@@ -42,8 +42,8 @@ struct StructureOptions {
   /// has few; of an ambiguous one each step takes time by their square. A sentence that needs more ends with an error; >= 1
   std::int32_t ambiguity = 20'000;
   CertainText certain = CertainText::any;
-  /// Precomputes masks that otherwise take some milliseconds when an output first reaches a string, or another place
-  /// where almost any token is allowed. Not for grammars with large counts: the last places of a count each need a mask
+  /// Precomputes masks that otherwise take up to some milliseconds when an output first reaches a place where almost any
+  /// token is allowed. Not for grammars with large counts: the last places of a count each need a mask
   /// of their own.
   bool eager = false;
 };
