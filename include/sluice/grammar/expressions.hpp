@@ -23,9 +23,7 @@ struct GrammarLimits {
   std::size_t text = std::size_t{4} << 20;  ///< bytes of source
   std::int32_t nesting = 200;               ///< of groups, of values in a schema
   std::int32_t repetition = 1'000'000'000;  ///< of {m,n}, minItems and the like
-  std::int32_t size =
-      2'000'000;  ///< places in the rules; a repetition {m,n} counts once. A compiled grammar takes some 40
-                  ///< bytes for each
+  std::int32_t size = 2'000'000;            ///< places in the rules, of some 40 bytes; a repetition {m,n} counts once
 
   void check() const {
     require(nesting >= 1 && nesting <= 1000, "limits.nesting", nesting, "must be between 1 and 1000");
