@@ -41,6 +41,17 @@ inline bool repeats_name(std::string const& text) {
   return found;
 }
 
+/// Whether a number has more digits than a double, by which valid() judges.
+inline bool exceeds_doubles(std::string const& text) {
+  auto digits = 0;
+  for (auto const c : text) {
+    if (c >= '0' && c <= '9') ++digits;
+    else if (c != '.') digits = 0;
+    if (digits > 15) return true;
+  }
+  return false;
+}
+
 inline bool valid(json const& root, json const& schema, json const& instance) {
   if (schema.is_boolean()) return schema.get<bool>();
   auto const at = [&](char const* name) -> json const* {
@@ -69,10 +80,7 @@ inline bool valid(json const& root, json const& schema, json const& instance) {
     if (auto const* const then = at(fits(*condition) ? "then" : "else"); then != nullptr && !fits(*then)) return false;
   if (instance.is_number()) {
     auto const x = instance.get<double>();
-    if (auto const* const by = at("multipleOf")) {  // small numbers: exact up to rounding
-      auto const times = x / by->get<double>();
-      if (std::abs(times - std::round(times)) > 1e-9) return false;
-    }
+    if (auto const* const by = at("multipleOf"); by != nullptr && std::fmod(x, by->get<double>()) != 0) return false;
     if (auto const* const b = at("minimum"); b != nullptr && x < b->get<double>()) return false;
     if (auto const* const b = at("maximum"); b != nullptr && x > b->get<double>()) return false;
     if (auto const* const b = at("exclusiveMinimum"); b != nullptr && x <= b->get<double>()) return false;

@@ -53,7 +53,7 @@ int main(int count, char** arguments) {
     auto outputs = json::array();
     for (int i = 0; i < 20 && drawn < wanted; ++i) {
       auto text = draw_output(structure, tokens, random, 20 + static_cast<std::int32_t>(random() % 60));
-      if (text != "impossible" && !repeats_name(text))
+      if (text != "impossible" && !repeats_name(text) && !exceeds_doubles(text))
         outputs.push_back(std::move(text)), ++drawn;  // else: no text is that short
     }
     std::cout << json{{"schema", schema}, {"outputs", outputs}}.dump() << '\n';
