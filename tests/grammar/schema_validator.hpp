@@ -29,7 +29,7 @@ inline bool has_type(json const& instance, std::string const& type) {
 inline bool repeats_name(std::string const& text) {
   std::vector<std::set<std::string>> open;
   auto found = false;
-  (void)json::parse(
+  auto const parsed = json::parse(
       text,
       [&](int, json::parse_event_t event, json& value) {
         if (event == json::parse_event_t::object_start) open.emplace_back();
@@ -38,7 +38,7 @@ inline bool repeats_name(std::string const& text) {
         return true;
       },
       false);
-  return found;
+  return found && !parsed.is_discarded();
 }
 
 /// Whether a number has more digits than a double, by which valid() judges.

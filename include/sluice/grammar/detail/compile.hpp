@@ -288,7 +288,7 @@ class Compiler {
   template <class = void>
   void rank() {
     enum : std::uint8_t { fresh, open, done };
-    struct Step {
+    struct Visit {
       std::int32_t rule;
       std::vector<std::int32_t> calls;
       std::size_t next = 0;  // of the calls to look at
@@ -297,7 +297,7 @@ class Compiler {
     std::vector<std::uint8_t> state(rules, fresh);
     a_.rank.assign(rules, 0);
     auto next = static_cast<std::int32_t>(rules);
-    std::vector<Step> path;
+    std::vector<Visit> path;
     for (std::size_t r = 0; r < rules; ++r) {
       if (a_.start[r] < 0 || state[r] != fresh) continue;
       auto const enter = [&](std::int32_t rule) {

@@ -230,7 +230,7 @@ class Nodes {
     auto const h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(pair.first)) << 32 |
                     static_cast<std::uint32_t>(pair.second)) *
                    0x9E3779B97F4A7C15u;
-    auto i = static_cast<std::size_t>(h >> 32) & (marks_.size() - 1);
+    std::size_t i = static_cast<std::uint32_t>(h >> 32) & (marks_.size() - 1);
     while (marks_[i].time == time_ && marks_[i].key != pair) i = (i + 1) & (marks_.size() - 1);
     return i;
   }

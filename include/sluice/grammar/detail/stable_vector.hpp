@@ -18,7 +18,7 @@ template <class T>
 class StableVector {
  public:
   T& operator[](std::size_t i) const {
-    auto const block = static_cast<std::size_t>(std::bit_width((i >> least) + 1) - 1);
+    auto const block = block_of(i);
     return blocks_[block][i - begin(block)];
   }
   std::size_t size() const { return size_; }
@@ -39,7 +39,7 @@ class StableVector {
   static constexpr std::size_t least = 6;  // the first block has 2^6 elements, each further one twice as many
   static constexpr std::size_t begin(std::size_t block) { return ((std::size_t{1} << block) - 1) << least; }
   static constexpr std::size_t block_of(std::size_t i) {
-    return static_cast<std::size_t>(std::bit_width((i >> least) + 1) - 1);
+    return static_cast<unsigned>(std::bit_width((i >> least) + 1)) - std::size_t{1};
   }
 
   std::array<std::unique_ptr<T[]>, 40> blocks_;  // NOLINT(modernize-avoid-c-arrays)
