@@ -41,15 +41,10 @@ inline bool repeats_name(std::string const& text) {
   return found && !parsed.is_discarded();
 }
 
-/// Whether a number has more digits than a double, by which valid() judges.
+/// Whether a number may have more digits than a double, by which valid() judges: written out, or by its exponent.
 inline bool exceeds_doubles(std::string const& text) {
-  auto digits = 0;
-  for (auto const c : text) {
-    if (c >= '0' && c <= '9') ++digits;
-    else if (c != '.') digits = 0;
-    if (digits > 15) return true;
-  }
-  return false;
+  static std::regex const many("[0-9.]{16}|[0-9][eE][+-]?0*[1-9][0-9]");
+  return std::regex_search(text, many);
 }
 
 inline bool valid(json const& root, json const& schema, json const& instance) {
