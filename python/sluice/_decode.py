@@ -285,7 +285,7 @@ class Decoder:
     def _refuse_prompt(self, request: Request, number: int) -> None:
         """A source that nobody reads, and that looks like a prompt."""
         source = request.source
-        if (not isinstance(self.model, FunctionModel) or self.model.takes_source or source is None
+        if (type(self.model) is not FunctionModel or self.model.takes_source or source is None
                 or not isinstance(source, (list, tuple)) and not hasattr(source, "tolist")):
             return
         tokens = source.tolist() if hasattr(source, "tolist") else source

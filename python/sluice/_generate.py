@@ -207,6 +207,8 @@ def generate(model: Any, inputs: Any = None, *, batch: int = 64, seed: int | Non
         seed = random.getrandbits(63) if given.get("do_sample") else 0
     elif not hasattr(seed, "__index__") or not 0 <= seed < 2**64:
         raise ArgumentError(f"generate: seed = {seed!r}: must be in [0, 2^64)")
+    else:
+        seed = seed.__index__()  # NumPy's would overflow below
     search = _search(_rules(encoder_decoder, prompts, given), given)
     assert not given, given
     requests = []

@@ -275,7 +275,7 @@ def bytes_of(seen: CBytes) -> bytes:
 def token_array(tokens, name: str):
     """Tokens as an array of C, from any sequence or array of integers. An empty one is null."""
     try:
-        if isinstance(tokens, (bytes, bytearray, memoryview)):  # which array.array takes for numbers in memory
+        if isinstance(tokens, (bytes, bytearray)) or isinstance(tokens, memoryview) and tokens.itemsize == 1:  # which array.array takes for numbers in memory
             raise TypeError
         made = array.array("i", tokens.tolist() if hasattr(tokens, "tolist") else tokens)
     except TypeError:

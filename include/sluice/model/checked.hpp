@@ -70,7 +70,7 @@ struct PlainModelOf final : PlainModel {
 ///    score is NaN or +infinity, with the row that asked for it;
 ///  - every line that differs by more than a tolerance from the line for the same tokens alone, in another slot or
 ///    another batch, after a roll-back, or fed as a block (as far as the model claims these), in the steps that
-///    CheckOptions::every selects.
+///    CheckOptions::every selects (not of models whose sources grow).
 ///
 /// All violations are kept in violations(). The output is that of the model alone: comparisons run before the step, in
 /// two free slots, and release them. If slots are limited, these are the last two, so limits() shows two slots fewer;
@@ -97,7 +97,7 @@ class Checked : public detail::Forwarding<M> {
       : Base(model),
         vocabulary_(model.vocabulary()),
         limits_(sluice::limits(std::as_const(model))),
-        compares_(readable && options.every > 0),
+        compares_(readable && !GrowingModel<M> && options.every > 0),  // a source that grows is not read twice
         contract_(
             {.vocabulary = vocabulary_.size, .limits = limits(), .abilities = sluice::abilities(std::as_const(model))}),
         plain_(model, contract_),

@@ -73,6 +73,10 @@ class OneOf {
   Abilities needs() const {
     return chosen([](auto const& one) { return sluice::needs(one); });
   }
+  template <class M>
+  void adapt(M const& model) {
+    std::visit([&](auto& one) { detail::adapt(one, model); }, search_);
+  }
   void check() const {
     chosen([](auto const& one) { sluice::check(one); });
   }
@@ -103,6 +107,11 @@ class OneOf {
   void insert_into(TokenSet& set) const requires(detail::InsertingSearch<S> || ...) {
     chosen([&]<class One>(One const& one) {
       if constexpr (detail::InsertingSearch<One>) one.insert_into(set);
+    });
+  }
+  void insert_into(State const& s, TokenSet& set) const requires(detail::StateInsertingSearch<S> || ...) {
+    with(s, [&]<class One>(One const& one, auto const& state) {
+      if constexpr (detail::StateInsertingSearch<One>) one.insert_into(state, set);
     });
   }
   void finish(State& s, Result& result) const {
