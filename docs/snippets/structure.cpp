@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     std::cout << problem.what() << '\n';
   }
   try {
-    (void)sluice::Grammar::from_json_schema(R"({"type": "number", "multipleOf": 0.5})");
+    (void)sluice::Grammar::from_json_schema(R"({"type": "array", "uniqueItems": true})");
   } catch (std::invalid_argument const& problem) {
     std::cout << problem.what() << '\n';
   }

@@ -163,7 +163,8 @@ Table pick_table(std::mt19937_64& random) {
 }
 
 LengthLimits pick_length(std::mt19937_64& random) {
-  return {.min = static_cast<std::int32_t>(random() % 4), .max = pick<std::int32_t>(random, {0, 1, 5, 9, 16, 30})};
+  auto const least = static_cast<std::int32_t>(random() % 4), most = pick<std::int32_t>(random, {0, 1, 5, 9, 16, 30});
+  return {.min = (std::min)(least, most), .max = most};
 }
 
 /// Any beam search that makes sense.

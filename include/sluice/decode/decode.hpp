@@ -120,16 +120,17 @@ SLUICE_ABI_TAG std::vector<Result> decode(M& model, Inputs&& inputs, S search, P
   return results;
 }
 
-/// The compile error for a class that is no Model, which says what it lacks.
-template <class M, class Inputs, class... More>
+/// The compile error for a class that is no Model, which says what it lacks. Only beside a search: a user's own decode() may take
+/// anything else of this namespace.
+template <class M, class Inputs, Search S, class... More>
   requires(!Model<M>)
-std::vector<Result> decode(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+std::vector<Result> decode(M& /*model*/, Inputs&& /*inputs*/, S /*search*/, More&&... /*more*/) {
   static_assert(detail::refuse_model<M>());
   return {};
 }
-template <class M, class Inputs, class... More>
+template <class M, class Inputs, Search S, class... More>
   requires(!Model<M>)
-Statistics decode_each(M& /*model*/, Inputs&& /*inputs*/, More&&... /*more*/) {
+Statistics decode_each(M& /*model*/, Inputs&& /*inputs*/, S /*search*/, More&&... /*more*/) {
   static_assert(detail::refuse_model<M>());
   return {};
 }

@@ -72,6 +72,7 @@ class Compiler {
       auto const rule = open.back();
       open.pop_back();
       auto const before = a_.places.size();
+      if (rule < count() && x_.rules[at(rule)].expression < 0) refuse(rule, "is not defined");
       auto const expression = rule < count() ? x_.rules[at(rule)].expression : graph.outlined()[at(rule - count())];
       a_.start[at(rule)] = graph.build(expression);
       while (a_.start.size() < x_.rules.size() + graph.outlined().size()) {
@@ -111,7 +112,8 @@ class Compiler {
           (e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts))
         missing[at(id)] = 0, open.push_back(id);
     }
-    for (std::size_t r = 0; r < x_.rules.size(); ++r) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
+    for (std::size_t r = 0; r < x_.rules.size(); ++r)  // one that nothing calls need not be defined
+      if (x_.rules[r].expression >= 0) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
     parents.sort(), callers.sort(), rules.sort();
     facts_.nullable.assign(count, 0);
     while (!open.empty()) {
@@ -150,7 +152,8 @@ class Compiler {
       }
       auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (size[at(x_.rules[r].expression)] <= little && facts_.in_place[r] == 0) facts_.in_place[r] = 1, more = true;
+        if (auto const e = x_.rules[r].expression; e >= 0 && size[at(e)] <= little && facts_.in_place[r] == 0)
+          facts_.in_place[r] = 1, more = true;
       if (!more) break;
     }
   }
