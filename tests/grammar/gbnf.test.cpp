@@ -130,6 +130,9 @@ TEST_CASE("huge and deep grammars are refused, or work", "[gbnf]") {
   CHECK_FALSE(Grammar::from_gbnf("root ::= (((\"a\"{1000}){1000}){1000}){1000}").matches(std::string(20'000, 'a')));
   CHECK(contains(problem("root ::= \"" + std::string(11 << 20, 'a') + '"'), "limits.text"));
   CHECK(contains(problem("root ::= \"" + std::string(2 << 20, 'a') + '"'), "limits.size"));
+  std::string empty = "e ::= \"\"", many = "root ::= \"a\"";  // copied where it is called
+  for (int i = 0; i < 20'000; ++i) empty += "|\"\"", many += " e";
+  CHECK(contains(problem(many + "\n" + empty), "limits.size"));
   std::string chain = "root ::= r0\n";
   for (int i = 0; i < 20'000; ++i)
     chain += "r" + std::to_string(i) + " ::= \"a\" r" + std::to_string(i + 1) + " | \"\"\n";

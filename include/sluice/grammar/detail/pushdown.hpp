@@ -153,6 +153,7 @@ class Pushdown {
     if (node >= nodes_.size()) return nodes_.size();
     for (std::size_t c = 0; c < a_.first_of.size(); ++c) (void)nodes_.next(node, static_cast<std::uint8_t>(c));
     for (std::size_t i = 0; i < nodes_.calls(node).size(); ++i) (void)nodes_.start(nodes_.calls(node)[i].rule);
+    check_memory();
     return nodes_.size();
   }
   Automaton const& automaton() const { return a_; }
@@ -191,11 +192,15 @@ class Pushdown {
         if (way.first < 0) flags = static_cast<std::uint8_t>(flags | 1 << (-1 - way.first));
       flags_.resize(index(id) + 1);
       flags_[index(id)] = flags;
-      if (all_bytes() > memory_)
-        throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
-                                std::to_string(memory_) + " bytes");
+      check_memory();
     }
     return id;
+  }
+  template <class = void>
+  void check_memory() const {
+    if (all_bytes() > memory_)
+      throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
+                              std::to_string(memory_) + " bytes");
   }
 
   template <class = void>

@@ -59,6 +59,9 @@ class RuleGraph {
   }
   template <class = void>
   Id split(std::span<Id const> targets) {
+    auto const limit = expressions_.limits().size;
+    require(a_.targets.size() + targets.size() <= 4 * static_cast<std::size_t>(limit), "limits.size", limit,
+            "the grammar has more choices than four times that");
     auto const first = static_cast<std::int32_t>(a_.targets.size());
     a_.targets.insert(a_.targets.end(), targets.begin(), targets.end());
     return add({.kind = Place::split, .first = first, .count = static_cast<std::int32_t>(targets.size())});

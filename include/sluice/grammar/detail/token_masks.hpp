@@ -257,7 +257,14 @@ class TokenMasks {
     if (alike && all.size() == 1 && all[0]->whole() && !machine_.complete(state)) return all[0]->all;
     if (!alike) return join(state, all);
     auto const h = Hash{}(origin);
-    return find(part(h), &Part::joined, origin, most_masks_ / parts_.size() + 1, [&] { return join(state, all); });
+    return find(part(h), &Part::joined, origin, most_masks_ / parts_.size() + 1, [&]() -> Mask {
+      struct Kept {
+        Mask set;
+        std::vector<Tokens> from;  // so that the addresses in the origin stay theirs
+      };
+      auto const kept = std::make_shared<Kept const>(Kept{join(state, all), all});
+      return {kept, kept->set.get()};
+    });
   }
 
   template <class = void>
@@ -399,6 +406,8 @@ class TokenMasks {
         machine_.plain_run(ways[0].first) != PlainText::unlimited)
       return false;
     auto const like = tokens_of(ways[0].first);
+    // Made where another grammar could not tell that any plain text may follow.
+    if (!like->ends.leaving.empty() || !like->ends.deep.empty() || like->counted) return false;
     auto const& rest = trie_.plain_text().rest();
     auto set = *like->all;
     std::vector<std::pair<std::int32_t, std::int32_t>> gone;  // nodes of the trie of which nothing is taken over
@@ -463,9 +472,14 @@ class TokenMasks {
     }
     for (auto const way : machine_.ways(state)) {
       auto const tokens = tokens_of(way.first);
-      auto const [known, fresh] = worst_.try_emplace(tokens.get(), way.first, 0);
-      auto& [node, own] = known->second;
-      if (fresh) own = worst_within(node), kept_.push_back(tokens);
+      auto known = worst_.find(tokens.get());
+      if (known == worst_.end()) {
+        auto const found = worst_within(way.first);  // may throw
+        if (worst_.size() >= most_masks_) worst_.clear(), kept_.clear();
+        kept_.push_back(tokens);
+        known = worst_.try_emplace(tokens.get(), way.first, found).first;
+      }
+      auto const [node, own] = known->second;
       auto const most = counts_.get().most();
       worst = (std::max)(worst, add(node == way.first ? own : add(own, most), completion().rest(way.second)));
       each_rest(way, *tokens, take);
