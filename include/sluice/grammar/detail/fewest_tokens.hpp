@@ -131,7 +131,7 @@ class FewestTokens {
   template <class = void>
   Counts after(Automaton::Loop const& loop, std::int32_t repetitions) const {
     auto const least = (std::max)(0, loop.minimum - repetitions);
-    auto const most = loop.maximum < 0 ? std::numeric_limits<std::int32_t>::max() : loop.maximum - repetitions;
+    auto const most = loop.maximum < 0 ? (std::numeric_limits<std::int32_t>::max)() : loop.maximum - repetitions;
     if (places_ == 1) {
       auto const rest = loop.to < 0 ? never : counts_[at(loop.to)];
       auto const body = loop.body < 0 ? never : counts_[at(loop.body)];

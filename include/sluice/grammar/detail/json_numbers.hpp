@@ -63,11 +63,11 @@ class JsonNumbers {
   TextAutomaton beside(JsonNumber const& bound, bool below, bool equal, bool above) const {
     auto const size = static_cast<std::int64_t>(bound.digits.size());
     if (size > 1000) throw std::length_error("a number of more than 1000 digits");
-    // `far` from 0, beyond the bound; `near` is on its other side.
-    auto const pick = [&](TextAutomaton const& far, TextAutomaton const& same, bool want_far, bool want_near) {
-      if (!want_near) return want_far && equal ? far | same : want_far ? far : equal ? same : TextAutomaton{};
+    // `beyond`: further from 0 than the bound; the near ones are on its other side.
+    auto const pick = [&](TextAutomaton const& beyond, TextAutomaton const& same, bool want_far, bool want_near) {
+      if (!want_near) return want_far && equal ? beyond | same : want_far ? beyond : equal ? same : TextAutomaton{};
       auto out = all_;
-      if (!want_far) out = out - far;
+      if (!want_far) out = out - beyond;
       if (!equal) out = out - same;
       return out;
     };
@@ -78,8 +78,8 @@ class JsonNumbers {
     std::string const sign = bound.negative ? "-" : "";
     auto const same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
     if (equal && !below && !above) return same;
-    auto const far = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
-    return bound.negative ? pick(far, same, below, above) : pick(far, same, above, below);
+    auto const beyond = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
+    return bound.negative ? pick(beyond, same, below, above) : pick(beyond, same, above, below);
   }
   /// Multiples of a positive number.
   /// \throws std::length_error

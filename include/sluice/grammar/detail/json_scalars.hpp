@@ -238,10 +238,10 @@ class JsonScalars : public JsonSets {
             also(share(TextAutomaton::lengths(least, -1)));
           // Where there would be very many states, the longest texts are left out, and needless escapes.
           auto const states = (std::max<std::size_t>)(some->states.size(), 1);
-          auto const far = static_cast<std::int32_t>((std::min<std::size_t>)(30'000 / states, 30'000));
-          if (most >= 0 && most <= far && states < 100) some = share(some->up_to(most));
-          else if (most >= 0 && least <= far)
-            escapes = Escapes::needed, some = share(some->up_to((std::min)(most, far)));
+          auto const enough = static_cast<std::int32_t>((std::min<std::size_t>)(30'000 / states, 30'000));
+          if (most >= 0 && most <= enough && states < 100) some = share(some->up_to(most));
+          else if (most >= 0 && least <= enough)
+            escapes = Escapes::needed, some = share(some->up_to((std::min)(most, enough)));
           else if (most >= 0) throw std::length_error("more than 30000 states");
         } else if (lengths)
           return texts_.string(repetition(flat.least, *last), flat.most < 0 ? -1 : repetition(flat.most, *last));

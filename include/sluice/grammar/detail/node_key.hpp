@@ -73,9 +73,9 @@ class NodeKey {
     auto const within = a.places[at(place)].within;
     if (within < 0) return;
     auto const& loop = a.loops[at(within)];
-    auto const far = depth + 1;
-    out.push_back(std::clamp(loop.minimum - repetitions, 0, far));
-    out.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum - repetitions, far));
+    auto const enough = depth + 1;
+    out.push_back(std::clamp(loop.minimum - repetitions, 0, enough));
+    out.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum - repetitions, enough));
   }
 
   /// Appends the place's number in order of appearance; -1: none.

@@ -163,8 +163,8 @@ class TextAutomaton {
   template <class = void>
   TextAutomaton up_to(std::int32_t most) const {
     // A state for each state and number of characters before it, if an end is near enough.
-    constexpr auto far = std::int32_t{1} << 30;
-    std::vector<std::int32_t> left(states.size(), far);
+    constexpr auto none = std::int32_t{1} << 30;
+    std::vector<std::int32_t> left(states.size(), none);
     for (auto changed = true; changed;) {
       changed = false;
       for (auto i = states.size(); i-- > 0;) {
