@@ -30,7 +30,7 @@ int main() {
     "required": ["drink", "cups"],
     "additionalProperties": false
   })",
-                                                 {.order = sluice::JsonOrder::schema})));
+                                                 {.order = sluice::JsonOrder::schema, .plain_numbers = true})));
   show(obeying(sluice::Grammar::from_gbnf("root ::= \"{\" item (\",\" item)+ \"}\"\nitem ::= [1-9] [0-9]?")));
   show(obeying(sluice::Grammar::from_regex("[0-2]\\d:[0-5]\\d")));
   return 0;

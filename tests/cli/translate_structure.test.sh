@@ -26,8 +26,8 @@ refused '--json-schema does not go with --grammar' --grammar names.gbnf --json-s
 refused '--regex does not go with --grammar' --regex a --grammar names.gbnf
 printf 'root ::= "a"\nwrong ::= [a-\n' >broken.gbnf
 refused 'broken.gbnf: grammar, line 2, column [0-9]+: ' --grammar broken.gbnf
-printf '{"type": "string",\n "multipleOf": 2}' >unknown.json
-refused 'unknown.json: schema, line 2, column 16: .*multipleOf' --json-schema unknown.json
+printf '{"type": "array",\n "uniqueItems": true}' >unknown.json
+refused 'unknown.json: schema, line 2, column 17: .*uniqueItems' --json-schema unknown.json
 refused '--regex: pattern, line 1, column 2: ' --regex 'a(b'
 : >empty.gbnf
 refused 'empty.gbnf: ' --grammar empty.gbnf

@@ -16,6 +16,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -473,6 +474,21 @@ TEST_CASE("texts are written in the style that is asked for", "[json_schema]") {
   CHECK(free.matches(" {\n \"a\" : \"a/é\" }\n"));
   CHECK_FALSE(plain.matches(" {\"a\":\"a/é\"}"));
   CHECK_THROWS_AS(Grammar::from_json_schema(schema, {.item_separator = ";"}), std::invalid_argument);
+}
+
+TEST_CASE("plain numbers have no exponents, and no zeros at the end of a fraction", "[json_schema]") {
+  for (auto const& [schema, yes, no] :
+       {std::tuple(R"({"type": "integer"})", std::vector{"5", "-12", "0"}, std::vector{"5.0", "5e0", "1.5", "05"}),
+        std::tuple(R"({"type": "integer", "minimum": 1, "maximum": 99})", std::vector{"1", "42", "99"},
+                   std::vector{"42.0", "4e1", "0", "100"}),
+        std::tuple(R"({"type": "number"})", std::vector{"5", "1.5", "-0.25"}, std::vector{"1.50", "5.0", "1e3"}),
+        std::tuple(R"({"type": "number", "multipleOf": 0.5})", std::vector{"5", "1.5"},
+                   std::vector{"1.50", "1.2", "5e0"})}) {
+    INFO(schema);
+    auto const plain = Grammar::from_json_schema(schema, {.plain_numbers = true});
+    for (auto const* const text : yes) CHECK(plain.matches(text));
+    for (auto const* const text : no) CHECK_FALSE(plain.matches(text));
+  }
 }
 
 TEST_CASE("the schemas of pydantic's types are accepted, with what they mean", "[json_schema]") {

@@ -41,7 +41,8 @@ constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks 
 sluice::Grammar compile(std::string const& field, std::string const& source) {
   if (field == "grammar") return sluice::Grammar::from_gbnf(source, limits);
   if (field == "regex") return sluice::Grammar::from_regex(source, limits);
-  return sluice::Grammar::from_json_schema(source, {.limits = limits});
+  return sluice::Grammar::from_json_schema(
+      source, {.limits = limits, .order = sluice::JsonOrder::schema, .plain_numbers = true});
 }
 
 }  // namespace

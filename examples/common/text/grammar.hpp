@@ -36,7 +36,9 @@ inline sluice::Grammar read_grammar(GrammarSource const& source) {
   try {
     if (!source.grammar.empty()) return sluice::Grammar::from_gbnf(whole(source.grammar));
     where = source.json_schema.string();
-    if (!source.json_schema.empty()) return sluice::Grammar::from_json_schema(whole(source.json_schema));
+    if (!source.json_schema.empty())
+      return sluice::Grammar::from_json_schema(whole(source.json_schema),
+                                               {.order = sluice::JsonOrder::schema, .plain_numbers = true});
     where = "--regex";
     if (source.regex) return sluice::Grammar::from_regex(*source.regex);
     return {};

@@ -34,6 +34,9 @@ struct JsonSchemaOptions {
   std::string key_separator = ":";   ///< a colon, in the same way
   JsonOrder order = JsonOrder::any;
   JsonEscapes escapes = JsonEscapes::usual;
+  bool plain_numbers =
+      false;             ///< numbers as most models write them: without exponents, and without zeros at the end of a
+                         ///< fraction; else equal numbers are accepted however they are written (5, 5.00, 50e-1)
   bool lenient = false;  ///< ignore keywords that constrain and are not supported, instead of refusing the schema
 };
 

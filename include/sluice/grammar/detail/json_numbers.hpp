@@ -56,6 +56,12 @@ class JsonNumbers {
         set("-?(?:(?:0|[1-9][0-9]*)(?:\\.0+)?(?:[eE]\\+?0*[0-9]{1,2})?|[0-9](?:\\.0+)?[eE]\\+?" + at_most(307) + ")");
     return all;
   }
+  /// Without exponents, and without zeros at the end of a fraction: 5, not 5.0.
+  template <class = void>
+  static TextAutomaton const& plain() {
+    static TextAutomaton const all = set("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]*[1-9])?");
+    return all;
+  }
   TextAutomaton const& all() const { return all_; }
   /// \param below, equal, above  which numbers are taken, beside `bound`
   /// \throws std::length_error

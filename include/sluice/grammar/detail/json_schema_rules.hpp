@@ -33,9 +33,12 @@ class JsonSchema : JsonArrays {
     require(options.white_space >= -1, "options.white_space", options.white_space, "must be -1 or more");
     check(options.item_separator, ',', "options.item_separator");
     check(options.key_separator, ':', "options.key_separator");
-    JsonStyle const style{options.white_space, options.item_separator, options.key_separator,
+    JsonStyle const style{options.white_space,
+                          options.item_separator,
+                          options.key_separator,
                           options.order == JsonOrder::any,
-                          options.escapes == JsonEscapes::any ? Escapes::any : Escapes::usual};
+                          options.escapes == JsonEscapes::any ? Escapes::any : Escapes::usual,
+                          options.plain_numbers};
     std::set<std::size_t> dropped;  // places
     std::set<std::string> names;
     for (;;) {

@@ -30,6 +30,7 @@ struct JsonStyle {
   std::string_view item = ",", key = ":";
   bool any_order = false;
   Escapes escapes = Escapes::usual;
+  bool plain_numbers = false;
 };
 
 /// Values, strings and white space, as expressions.
@@ -129,7 +130,7 @@ class JsonTexts {
   template <class = void>
   Id number(TextAutomaton const& texts) {
     if (texts.empty()) return out_.nothing();
-    return out_.automaton(TextBytes::utf8(texts));
+    return out_.automaton(TextBytes::utf8(style_.plain_numbers ? texts & JsonNumbers::plain() : texts));
   }
   /// With exponents for which it is a finite double; integers have no negative one.
   template <class = void>
