@@ -28,7 +28,7 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   if (kind == "regex") return Grammar::from_regex(text);
   require(json, "kind", kind, "must be gbnf, regex or json_schema");
   return Grammar::from_json_schema(
-      text, {.white_space = options.white_space, .order = JsonOrder::schema, .plain_numbers = true});
+      text, {.white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true});
 }
 
 bool flag(std::int32_t value, std::string_view name) {
