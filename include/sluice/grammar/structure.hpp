@@ -119,6 +119,10 @@ class Structure {
   std::shared_ptr<Data> data_;
 };
 
+/// Any search, with all outputs matching a grammar.
+template <Search S>
+using Structured = Ruled<S, Structure>;
+
 SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::initial<void>(Sentence const&) const)
 SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::start<void>() const)
 SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::next<void>(Structure::State const&, Token) const)
@@ -130,10 +134,6 @@ SLUICE_FUNCTION_IN_LIBRARY(void Structure::require_possible<void>(Structure::Sta
 SLUICE_FUNCTION_IN_LIBRARY(std::pair<std::int32_t, std::int32_t> Structure::sizes<void>() const)
 SLUICE_FUNCTION_IN_LIBRARY(std::shared_ptr<Structure::Data> Structure::make<void>(Grammar, TokenTrie,
                                                                                   StructureOptions const&))
-
-/// Any search, with all outputs matching a grammar.
-template <Search S>
-using Structured = Ruled<S, Structure>;
 
 }  // namespace sluice::inline v0
 
