@@ -51,7 +51,7 @@ class TokenTrie {
     for (Token token = 0; token < vocabulary.size; ++token)
       if (left_out[at(token)] == 0 && !bytes.bytes(token).empty()) sorted.push_back(token);
     std::stable_sort(sorted.begin(), sorted.end(), [&](Token a, Token b) { return bytes.bytes(a) < bytes.bytes(b); });
-    data->build(std::move(sorted));
+    data->build(sorted);
     data_ = std::move(data);
   }
 
@@ -124,7 +124,7 @@ class TokenTrie {
     std::vector<std::int32_t> unspelled;  // those of them on whose way is a byte that is no token
 
     template <class = void>
-    void build(std::vector<Token> sorted) {
+    void build(std::vector<Token> const& sorted) {
       nodes.build(sorted, bytes);
       plain.build(sorted, bytes, nodes, vocabulary.size);
       sort_by_length();

@@ -97,9 +97,9 @@ class FewestTokens {
   }
   template <class = void>
   Counts matrix(std::int32_t place) const {
-    if (place < 0) return Counts(places_ * places_, never);
+    if (place < 0) return Counts(places_ * places_, never);  // NOLINT(modernize-return-braced-init-list): a size
     auto const* const own = counts_.data() + at(place) * places_ * places_;
-    return Counts(own, own + places_ * places_);
+    return {own, own + places_ * places_};
   }
   template <class = void>
   Counts product(Counts const& a, Counts const& b) const {

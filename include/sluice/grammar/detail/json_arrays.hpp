@@ -28,7 +28,7 @@ class JsonArrays : public JsonObjects {
   Id array_of(Literals const& all_of, std::int32_t nesting) {
     std::vector<Id> choices;
     for (auto& clause : expand(all_of, array)) {
-      auto const unique = clause.unique;
+      auto const* const unique = clause.unique;
       if (unique != nullptr && (clause.most < 0 || clause.most > 1)) {
         if (auto const one = distinct(clause, nesting + 1)) choices.push_back(*one);
         else unsupported(*unique, "uniqueItems is supported for items of few values, or that cannot be equal");
@@ -129,7 +129,7 @@ class JsonArrays : public JsonObjects {
             if (meets == 0) break;
           }
       }
-      out.rules[x.at(rule)].expression = out.choice(choices);
+      out.rules[JsonArrays::at(rule)].expression = out.choice(choices);
       return here;
     }
     /// The next item fits these schemas of `contains`, and not the others.
@@ -212,7 +212,7 @@ class JsonArrays : public JsonObjects {
   /// All values that fit, if they are few.
   template <class = void>
   std::optional<std::vector<JsonValue const*>> finite(Literals const& all_of) {
-    if (auto const list = listed(all_of)) return list;
+    if (auto list = listed(all_of)) return list;
     if ((may_be(all_of) & ~(null | boolean)) != 0) return {};
     std::vector<JsonValue const*> out;
     for (auto const& one : simple_)

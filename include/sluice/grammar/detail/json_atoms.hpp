@@ -40,9 +40,9 @@ class JsonAtoms : public JsonGlance {
   using Path = std::vector<std::int32_t>;  // orders names as they stand in the schema
 
   struct Atom {
-    enum Kind : std::uint8_t { literal, each, some, least, most, each_item, some_item, contains, unique };
+    enum Kind : std::uint8_t { literal, each, some, least, most, each_item, some_item, holds, unique };
     Kind kind = literal;
-    Literal one{};    // literal, contains
+    Literal one{};    // literal, holds
     NamesOf names{};  // each, some; null: only `name`
     std::string name{};
     Literals values{};                 // each, some: what the value must fit
@@ -150,7 +150,7 @@ class JsonAtoms : public JsonGlance {
           clause.most = clause.most < 0 ? atom.from : (std::min)(clause.most, atom.from);
         break;
       case Atom::some_item: clause.some.push_back(atom); break;
-      case Atom::contains: clause.contains.push_back(atom); break;
+      case Atom::holds: clause.contains.push_back(atom); break;
       case Atom::unique: clause.unique = atom.source; break;
     }
     return clause.most < 0 || clause.least <= clause.most;

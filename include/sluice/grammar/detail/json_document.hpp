@@ -49,7 +49,7 @@ class JsonDocument {
     JsonValue const* schema;
     bool negated = false;
     std::int32_t scope = 0;
-    friend auto operator<=>(Literal const&, Literal const&) = default;
+    friend auto operator<=>(Literal const&, Literal const&) = default;  // NOLINT(modernize-use-nullptr)
   };
   using Literals = std::vector<Literal>;
 

@@ -53,7 +53,7 @@ class JsonNumbers {
   template <class = void>
   static TextAutomaton const& integers() {
     static TextAutomaton const all =
-        set("-?(?:(?:0|[1-9][0-9]*)(?:\\.0+)?(?:[eE]\\+?0*[0-9]{1,2})?|[0-9](?:\\.0+)?[eE]\\+?" + at_most(307) + ")");
+        set(R"(-?(?:(?:0|[1-9][0-9]*)(?:\.0+)?(?:[eE]\+?0*[0-9]{1,2})?|[0-9](?:\.0+)?[eE]\+?)" + at_most(307) + ")");
     return all;
   }
   /// Without exponents, and without zeros at the end of a fraction: 5, not 5.0.
@@ -82,7 +82,7 @@ class JsonNumbers {
       return pick((all_ & set("-.*")) - zeros, zeros, below, above);
     }
     std::string const sign = bound.negative ? "-" : "";
-    auto const same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
+    auto same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
     if (equal && !below && !above) return same;
     auto const beyond = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
     return bound.negative ? pick(beyond, same, below, above) : pick(beyond, same, above, below);
@@ -213,7 +213,7 @@ class JsonNumbers {
     auto const before = [&](std::int32_t order, std::int32_t i) { return 2 + (order * (size + 1)) + i; };
     auto const more = before(3, 0), begun = more + 1, behind = begun + 1, equal = behind + 1;
     TextAutomaton out;
-    out.states.resize(static_cast<std::size_t>(equal + places + 1));
+    out.states.resize(static_cast<std::size_t>(equal) + static_cast<std::size_t>(places) + 1);
     auto const edge = [&](std::int32_t from, char first, char last, std::int32_t to) {
       if (first > last) return;
       auto const byte = [](char c) { return static_cast<char32_t>(static_cast<unsigned char>(c)); };
@@ -254,9 +254,9 @@ class JsonNumbers {
   static TextAutomaton remainders(std::int64_t divisor, std::int64_t exponent) {
     struct State {
       bool behind_point = false, digit = false, sign = false;
-      std::int64_t rest = 0;   // of the digits, without `zeros` zeros at their end
-      std::int64_t zeros = 0;  // behind the point: the number of digits
-      auto operator<=>(State const&) const = default;
+      std::int64_t rest = 0;                           // of the digits, without `zeros` zeros at their end
+      std::int64_t zeros = 0;                          // behind the point: the number of digits
+      auto operator<=>(State const&) const = default;  // NOLINT(modernize-use-nullptr)
     };
     auto const wanted = std::max<std::int64_t>(exponent, 0), places = std::max<std::int64_t>(-exponent, 0);
     auto const shifted = [&](std::int64_t x, std::int64_t by) {

@@ -76,7 +76,7 @@ class JsonObjects : public JsonRules {
       auto values = one.values;
       for (std::size_t i = 0; i < clause.some.size(); ++i)
         if ((meets >> i & 1) != 0) add(values, clause.some[i].values);
-      if (x.doubtful(values) && x.empty(values)) return x.out_.nothing();
+      if (JsonObjects::doubtful(values) && x.empty(values)) return x.out_.nothing();
       auto const value = x.rule_of(std::move(values), nesting);
       return x.is_nothing(value) ? value : x.texts_.member(one.name, value);
     }
@@ -93,7 +93,7 @@ class JsonObjects : public JsonRules {
         for (std::size_t i = 0; i < clause.some.size(); ++i)
           if (x.contains(*clause.some[i].names, *name)) one.some |= std::uint32_t{1} << i;
         auto const never = std::any_of(one.values.begin(), one.values.end(), is_false) ||
-                           (!one.required && x.doubtful(one.values) && x.empty(one.values));
+                           (!one.required && JsonObjects::doubtful(one.values) && x.empty(one.values));
         if (never && one.required) return false;
         if (never) continue;
         one.name = x.texts_.string(std::string_view(*name));
@@ -236,7 +236,7 @@ class JsonObjects : public JsonRules {
           });
         body = x.out_.choice(choices);
       }
-      x.out_.rules[x.at(rule)].expression = body;
+      x.out_.rules[JsonObjects::at(rule)].expression = body;
       return here;
     }
     template <class = void>
@@ -313,7 +313,7 @@ class JsonObjects : public JsonRules {
                                     : then(member, false, behind(used, count + 1, now)));
           });
       if (complete && !first) choices.push_back(x.out_.empty());
-      x.out_.rules[x.at(rule)].expression = x.out_.choice(choices);
+      x.out_.rules[JsonObjects::at(rule)].expression = x.out_.choice(choices);
       return here;
     }
     /// Behind another member: no longer first, though no known name may have been used.

@@ -168,8 +168,8 @@ class JsonScalars : public JsonSets {
           if (way.patterns.insert(value.text).second) way.all_patterns.push_back(&value);
           break;
         case Word::format:
-          if (value.is(Kind::string) && value.text == "regex") way.formats.push_back(&value);
-          else if (format(value) != nullptr) way.formats.push_back(&value);
+          if ((value.is(Kind::string) && value.text == "regex") || format(value) != nullptr)
+            way.formats.push_back(&value);
           break;
         case Word::least_length:
           if (auto const n = count(value); n > way.least) way.least = n, way.length = &value;

@@ -41,7 +41,7 @@ class JsonSets : public JsonValidator {
       auto& of = numbers_[asked];
       if (of.numbers == nullptr) of.numbers = std::make_unique<JsonNumbers>(asked.first, asked.second);
       asked_ = wanted_ = asked;
-      auto const found = conjunction(all_of, of);
+      auto found = conjunction(all_of, of);
       if (wanted_ == asked) return found;
     }
   }
@@ -118,7 +118,7 @@ class JsonSets : public JsonValidator {
     auto const sub = [&](JsonValue const& one) { return set_of(one, scope, of); };
     auto const under = [&](JsonValue const& one) {  // what may be complemented
       auto const before = std::exchange(negative_, !negative_);
-      auto const out = sub(one);
+      auto out = sub(one);
       negative_ = before;
       return out;
     };

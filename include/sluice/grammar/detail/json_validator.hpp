@@ -105,7 +105,7 @@ class JsonValidator : public JsonPatterns {
     auto const pair = std::pair(&schema, &x);
     if (std::find(judging_.begin(), judging_.end(), pair) != judging_.end()) return true;  // it says nothing of itself
     if (judging_.size() > 1000) unsupported(schema, "references lead too deep, which is not supported");
-    struct Now {
+    struct Now {  // NOLINT(cppcoreguidelines-special-member-functions): of this function alone
       std::vector<std::pair<JsonValue const*, JsonValue const*>>& judging;
       ~Now() { judging.pop_back(); }
     };

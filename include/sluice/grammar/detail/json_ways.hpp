@@ -304,11 +304,8 @@ class JsonWays : public JsonAtoms {
       case Word::contains: {
         auto const [least, most] = this->JsonValidator::contains(*at.of);
         auto const between = [&](std::int64_t from, std::int64_t until) {
-          return Way{{.kind = Atom::contains,
-                      .one = within(value, false, at),
-                      .from = from,
-                      .until = until,
-                      .source = &value}};
+          return Way{
+              {.kind = Atom::holds, .one = within(value, false, at), .from = from, .until = until, .source = &value}};
         };
         if (!negated) return {between(least, most)};
         Ways out;

@@ -36,7 +36,7 @@ class RegexAutomaton {
   struct Thread {
     Id place;
     Duties duties{};
-    friend auto operator<=>(Thread const&, Thread const&) = default;
+    friend auto operator<=>(Thread const&, Thread const&) = default;  // NOLINT(modernize-use-nullptr)
   };
   using Set = std::vector<Thread>;  // sorted
   struct Place {

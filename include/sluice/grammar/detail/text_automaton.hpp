@@ -118,7 +118,7 @@ class TextAutomaton {
     TextAutomaton out;
     if (number({empty() ? -1 : 0, other.empty() ? -1 : 0}) < 0) return out;
     std::vector<Edge> const none;
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const [a, b] = pairs[i];
       State state;
       state.accepts = keep(a >= 0 && states[at(a)].accepts, b >= 0 && other.states[at(b)].accepts);
@@ -184,7 +184,7 @@ class TextAutomaton {
       return it->second;
     };
     if (empty() || number(0, 0) < 0) return out;
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const [state, count] = pairs[i];
       State made{{}, states[at(state)].accepts};
       for (auto const& [first, last, to] : states[at(state)].edges)

@@ -112,9 +112,9 @@ class TextBytes {
     auto const [it, fresh] = wide_.try_emplace(key(more));
     if (fresh) {
       std::vector<Sequence> all;
-      for (auto const& [first, last, to] : more)
-        for_each_utf8_sequence(CharacterRange{first, last}, [&](std::span<ByteRange const> bytes) {
-          Sequence one{.size = bytes.size(), .to = to};
+      for (auto const& edge : more)
+        for_each_utf8_sequence(CharacterRange{edge.first, edge.last}, [&](std::span<ByteRange const> bytes) {
+          Sequence one{.size = bytes.size(), .to = edge.to};
           std::copy(bytes.begin(), bytes.end(), one.bytes.begin());
           all.push_back(one);
         });
