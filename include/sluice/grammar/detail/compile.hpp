@@ -319,6 +319,7 @@ class Compiler {
         if (state[at(called)] == fresh) enter(called);
         else if (state[at(called)] == open) {
           std::vector<std::int32_t> way;
+          way.reserve(path.size());
           for (auto const& one : path) way.push_back(one.rule);
           refuse_left_recursion(way, called);
         }

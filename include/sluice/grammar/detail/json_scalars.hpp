@@ -58,6 +58,7 @@ class JsonScalars : public JsonSets {
     std::vector<Flat> ways{{}};
     if (!flatten(all_of, ways)) return known_string(strings(all_of));
     std::vector<Id> choices;
+    choices.reserve(ways.size());
     for (auto const& one : ways) choices.push_back(written(one, all_of));
     return out_.choice(choices);
   }
