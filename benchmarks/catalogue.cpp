@@ -339,12 +339,13 @@ void measure(Kind const& kind, std::span<std::int32_t const> widths) {
 
 }  // namespace
 
-int main(int count, char** arguments) try {
-  auto const items = count > 1 ? static_cast<std::size_t>(std::atoll(arguments[1])) : std::size_t{1'000'000};
+int main(int argc, char** argv) try {
+  auto const items = argc > 1 ? static_cast<std::size_t>(std::atoll(argv[1])) : std::size_t{1'000'000};
   std::vector<std::int32_t> widths{50, 128, 512};
-  if (count > 2) widths = {std::clamp(std::atoi(arguments[2]), 1, 512)};
+  if (argc > 2) widths = {std::clamp(std::atoi(argv[2]), 1, 512)};
   measure(identifiers(items), widths);
   measure(titles(items), widths);
+  return 0;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

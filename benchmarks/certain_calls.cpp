@@ -112,11 +112,11 @@ char const* const form = R"({"type":"object","properties":{"document_type":{"con
 
 }  // namespace
 
-int main(int arguments, char** values) try {
-  auto const size = arguments > 1 ? static_cast<std::size_t>(std::atoi(values[1])) : std::size_t{32'000};
-  auto const outputs = arguments > 2 ? std::atoi(values[2]) : 10;
-  auto const block = arguments > 3 ? std::atoi(values[3]) : 16;
-  auto const tokens = arguments > 4 ? bench::read_tokens(values[4]) : bench::merged_tokens(size);
+int main(int argc, char** argv) try {
+  auto const size = argc > 1 ? static_cast<std::size_t>(std::atoi(argv[1])) : std::size_t{32'000};
+  auto const outputs = argc > 2 ? std::atoi(argv[2]) : 10;
+  auto const block = argc > 3 ? std::atoi(argv[3]) : 16;
+  auto const tokens = argc > 4 ? bench::read_tokens(argv[4]) : bench::merged_tokens(size);
   Babbler model(tokens);
   sluice::TokenTrie const trie(sluice::TokenBytes(tokens), model.vocabulary());
   std::printf("| | tokens | calls | any spelling: calls in blocks | longest: tokens | calls | calls in blocks |\n"
@@ -142,6 +142,7 @@ int main(int arguments, char** values) try {
                 each(all[0].calls), each(all[1].calls), each(all[2].tokens), each(all[2].calls), each(all[3].calls));
     std::fflush(stdout);
   }
+  return 0;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

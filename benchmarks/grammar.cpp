@@ -74,11 +74,11 @@ void measure(std::string const& name, auto const& compile, sluice::TokenTrie con
 
 }  // namespace
 
-int main(int count, char** arguments) try {
-  auto const size = count > 1 ? static_cast<std::size_t>(std::atoi(arguments[1])) : std::size_t{128'000};
-  auto const outputs = count > 2 ? std::atoi(arguments[2]) : 50;
-  auto const eager = count > 4 && std::string(arguments[4]) == "eager";
-  auto const tokens = count > 3 && std::string(arguments[3]) != "-" ? read_tokens(arguments[3]) : merged_tokens(size);
+int main(int argc, char** argv) try {
+  auto const size = argc > 1 ? static_cast<std::size_t>(std::atoi(argv[1])) : std::size_t{128'000};
+  auto const outputs = argc > 2 ? std::atoi(argv[2]) : 50;
+  auto const eager = argc > 4 && std::string(argv[4]) == "eager";
+  auto const tokens = argc > 3 && std::string(argv[3]) != "-" ? read_tokens(argv[3]) : merged_tokens(size);
   sluice::TokenBytes const bytes(tokens);
   sluice::TokenTrie trie;
   auto const sorting = milliseconds([&] {
@@ -98,6 +98,7 @@ int main(int count, char** arguments) try {
   measure(
       "date in a regex", [&] { return sluice::Grammar::from_regex("\\d{4}-\\d\\d-\\d\\d( [a-z]+)*"); }, trie, outputs,
       eager);
+  return 0;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

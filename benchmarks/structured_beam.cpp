@@ -109,9 +109,9 @@ void compare(char const* model, sluice::TokenTrie const& trie, int runs, auto co
 
 }  // namespace
 
-int main(int count, char** arguments) try {
-  auto const size = count > 1 ? static_cast<std::size_t>(std::atoi(arguments[1])) : std::size_t{128'000};
-  auto const runs = count > 2 ? std::atoi(arguments[2]) : 9;
+int main(int argc, char** argv) try {
+  auto const size = argc > 1 ? static_cast<std::size_t>(std::atoi(argv[1])) : std::size_t{128'000};
+  auto const runs = argc > 2 ? std::atoi(argv[2]) : 9;
   auto const vocabulary = sluice::Vocabulary{.size = static_cast<std::int32_t>(size), .bos = 0, .eos = {0}};
   sluice::TokenTrie const trie(sluice::TokenBytes(bench::merged_tokens(size)), vocabulary);
   std::printf(
@@ -124,6 +124,7 @@ int main(int count, char** arguments) try {
   sluice::DenseProjection const layer(
       sluice::MatrixView<float const>{weights.data(), vocabulary.size, Thinker::hidden_size, Thinker::hidden_size});
   compare("x 512 numbers", trie, runs, [&](auto const& search) { return step_time(thinker, search, layer); });
+  return 0;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;

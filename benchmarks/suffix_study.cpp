@@ -342,9 +342,9 @@ sluice::Precision precision_of(std::string const& text) {
 
 }  // namespace
 
-int main(int arguments, char** values) try {
+int main(int argc, char** argv) try {
   Study const study;
-  sluice::SuffixDecoding const options{.factor = arguments > 1 ? std::atof(values[1]) : 1};
+  sluice::SuffixDecoding const options{.factor = argc > 1 ? std::atof(argv[1]) : 1};
   std::printf("| | outputs | tokens | lookup | suffix cache | trees of it | lookup and suffix cache | suffix "
               "cache to lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
@@ -362,16 +362,17 @@ int main(int arguments, char** values) try {
     study.written("edits", pieces.size(), once, cache, trees, both, options);
     study.written("edits again", pieces.size(), again, cache, trees, both, options);
   }
-  if (arguments < 3) return 0;
+  if (argc < 3) return 0;
   std::printf("\n| | outputs | tokens | lookup | suffix cache | heads | heads and suffix cache | suffix cache to "
               "lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   auto const number = [&](int which, std::size_t otherwise) {
-    return arguments > which ? static_cast<std::size_t>(std::stoul(values[which])) : otherwise;
+    return argc > which ? static_cast<std::size_t>(std::stoul(argv[which])) : otherwise;
   };
   auto const batch = number(4, 32);
   if (batch == 0) throw std::invalid_argument("BATCH: 0: must be at least 1");
-  translations(values[2], number(3, 2000), options, batch, precision_of(arguments > 5 ? values[5] : "float32"));
+  translations(argv[2], number(3, 2000), options, batch, precision_of(argc > 5 ? argv[5] : "float32"));
+  return 0;
 } catch (std::exception const& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 1;

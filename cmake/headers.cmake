@@ -228,6 +228,7 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/packed/packed_float.hpp
   include/sluice/output/detail/packed/packed_int8.hpp
   include/sluice/output/detail/packed/product_writer.hpp
+  include/sluice/output/detail/packed/products.hpp
   include/sluice/output/detail/packed/quantise.hpp
   include/sluice/output/detail/packed/tile_blocks.hpp
   include/sluice/output/detail/projection/active_tokens.hpp

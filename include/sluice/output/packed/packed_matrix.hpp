@@ -12,7 +12,7 @@
 #include <sluice/output/detail/packed/packed_float.hpp>
 #include <sluice/output/detail/packed/packed_int8.hpp>
 #include <sluice/output/detail/packed/product_writer.hpp>
-#include <sluice/output/detail/packed/tile_blocks.hpp>
+#include <sluice/output/detail/packed/products.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/packed/epilogue.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
@@ -96,7 +96,7 @@ class PackedMatrix {
     auto const end = first + detail::packed::padded(y.columns);
     switch (precision()) {
       case Precision::float32:
-        detail::packed::Blocks(*std::get_if<detail::packed::FloatPanels>(&panels_), x.view_, write).run(first, end);
+        detail::packed::run(*std::get_if<detail::packed::FloatPanels>(&panels_), x.view_, write, first, end);
         break;
       case Precision::bfloat16:
         detail::packed::run(*std::get_if<detail::packed::Bfloat16Panels>(&panels_), x.bfloat16_, write, first, end);

@@ -12,7 +12,7 @@
 #include <sluice/output/detail/packed/packed_float.hpp>
 #include <sluice/output/detail/packed/packed_int8.hpp>
 #include <sluice/output/detail/packed/product_writer.hpp>
-#include <sluice/output/detail/packed/tile_blocks.hpp>
+#include <sluice/output/detail/packed/products.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/packed/packed_rows.hpp>
 
@@ -52,7 +52,7 @@ class GatheredMatrix {
     switch (precision_) {
       case Precision::float32:
         float_.gather(weights_, bias_, rows);
-        packed::Blocks(float_, x.view_, write).run(0, end);
+        packed::run(float_, x.view_, write, 0, end);
         break;
       case Precision::bfloat16:
         bfloat16_.gather(*bfloat16_lines_, bias_, rows);

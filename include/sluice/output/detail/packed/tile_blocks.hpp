@@ -177,11 +177,12 @@ namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
 
-/// Columns first .. end - 1 (whole panels) of a product, on the matrix units if they are granted.
+/// Columns first .. end - 1 (whole panels) of a product, on the matrix units if they have such numbers and are granted.
 template <class Panels, class X, class Write>
 void run(Panels const& panels, X const& x, Write const& write, std::ptrdiff_t first, std::ptrdiff_t end) {
 #if SLUICE_TILES
-  if (x.rows > Panels::few_rows && tile::granted()) return TileBlocks(panels, x, write).run(first, end);
+  if constexpr (requires { Panels::few_rows; })
+    if (x.rows > Panels::few_rows && tile::granted()) return TileBlocks(panels, x, write).run(first, end);
 #endif
   Blocks(panels, x, write).run(first, end);
 }
