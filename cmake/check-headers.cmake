@@ -58,7 +58,7 @@ set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^ngram/ ^suffix/ # likewise
   ^watermark/key_file$ # reads and writes files
-  ^frames/ ^search/frames/ # for models that score frames: include sluice/search/frames/ctc_beam_search.hpp if you need it
+  ^frames/ ^search/frames/ # for models that score frames: include sluice/frames/ctc_beam_search.hpp if you need it
   ^output/line/compiled_ # log_softmax_top_k.hpp brings it
   ^output/projection/compiled_ # needs the compiled library
   ^sluice$)

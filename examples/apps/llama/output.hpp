@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/core/result.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
-#include <sluice/search/rule/text_stream.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/processor/text_stream.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam_options.hpp>
 
 #include <cstdint>
 
