@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Decoder: a model, a search and a schedule. A thin typed shell around decode/loop/.
+/// Decoder: a model, a search and a schedule. A thin typed shell around decode/detail/loop.hpp.
 #pragma once
 
 #include <sluice/language.hpp>

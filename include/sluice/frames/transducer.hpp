@@ -254,7 +254,7 @@ concept TransducerNetwork = requires(T& network, T const& same, typename T::Sour
 };
 // clang-format on
 
-/// A transducer as a Model over alignments (TransducerTokens), for the searches of search/frames/: feeding a blank
+/// A transducer as a Model over alignments (TransducerTokens), for the searches of this folder: feeding a blank
 /// moves on, feeding a label runs the predictor. The first token of a slot is a blank that only begins. In a step all
 /// utterances' rows are in one call of predict, which has the rows whose token is a label, and one of join.
 /// `source_length` is the number of frames.

@@ -32,6 +32,7 @@ std::unique_ptr<AnyExpander> make_log_softmax_top_k(std::span<float const> bias)
 
 }  // namespace detail
 
+#ifdef SLUICE_COMPILED  // a file that includes this and the class itself would have the name twice
 inline namespace compiled {
 
 /// See output/log_softmax_top_k.hpp without SLUICE_COMPILED. The library uses the instructions of the machine.
@@ -70,4 +71,5 @@ class LogSoftmaxTopK {
 };
 
 }  // namespace compiled
+#endif
 }  // namespace sluice::inline v0

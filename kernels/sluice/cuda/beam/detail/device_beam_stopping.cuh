@@ -13,7 +13,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-/// The rules of search/beam/stopping.hpp, after a step.
+/// The rules of search/detail/beam_steps.hpp, after a step.
 class BeamStopping {
  public:
   SLUICE_DEVICE BeamStopping(BeamTask const& task, BeamWarpMemory const& memory, BeamSentence const& now,
