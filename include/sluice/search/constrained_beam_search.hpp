@@ -28,7 +28,7 @@ namespace sluice::inline v0 {
 /// cheap.
 ///
 /// At every step, the candidates are the best of all hypotheses together, the tokens that each hypothesis's automaton
-/// wants, and each hypothesis's best token. They are grouped by progress, the banks get their sizes (bank_sizes.hpp),
+/// wants, and each hypothesis's best token. They are grouped by progress, the banks get their sizes (Banks),
 /// and each bank takes its best. Only complete hypotheses may end. With FinishedHypotheses::set_aside, the places of those that
 /// end are refilled from the remaining candidates that continue. Everything else follows `beam`: finishing, stopping,
 /// lengths, scores. Its pruning thresholds compare within a bank, so no bank loses its best. With a trivial automaton
