@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/ and ngram/ (map files), engine/ (needs the
-/// engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs use, which takes half the time
+/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/, ngram/ and speculative/suffix_cache.hpp (map
+/// files), frames/ (for models that score frames), engine/ (needs the engines' headers) and c/. With the compiled library (SLUICE_COMPILED) only what most programs use, which takes half the time
 /// to read; everything else by its own header, or SLUICE_WHOLE is defined, too.
 #pragma once
 

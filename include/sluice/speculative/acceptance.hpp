@@ -247,10 +247,6 @@ struct Exact {
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 };
 
-}  // namespace acceptance
-
-namespace acceptance {
-
 /// Accepts guesses among the n best tokens (section 5.1).
 struct TopK {
   std::int32_t n = 2;
