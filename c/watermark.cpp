@@ -4,6 +4,7 @@
 #include <sluice/c/sluice.h>
 #include <sluice/core/error.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/key_file.hpp>
 #include <sluice/watermark/watermark.hpp>
 
 #include "handles.hpp"

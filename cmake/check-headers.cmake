@@ -54,6 +54,7 @@ endforeach()
 
 # sluice.hpp includes all headers except those that only other headers include.
 set(internal /detail/ ^model/checked$ ^language$
+  ^watermark/key_file$ # reads and writes files
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
   ^ngram/ ^speculative/suffix_cache$ # likewise

@@ -257,7 +257,6 @@ set(SLUICE_HEADERS
   include/sluice/processor/phrase.hpp
   include/sluice/processor/processed.hpp
   include/sluice/processor/stop_sequences.hpp
-  include/sluice/processor/text_stream.hpp
   include/sluice/result/alignment.hpp
   include/sluice/result/commitment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
@@ -323,6 +322,7 @@ set(SLUICE_HEADERS
   include/sluice/watermark/detail/sha256.hpp
   include/sluice/watermark/detail/tails.hpp
   include/sluice/watermark/detect_watermark.hpp
+  include/sluice/watermark/key_file.hpp
   include/sluice/watermark/watermark.hpp)
 
 # Device code, installed in include/ like the other headers: <sluice/cuda/...>.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/watermark/detail/tails.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/key_file.hpp>
 #include <sluice/watermark/watermark.hpp>
 
 #include <support/catch.hpp>

@@ -4,7 +4,6 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/processor/stop_sequences.hpp>
-#include <sluice/processor/text_stream.hpp>
 
 #include <fuzz/compiled.hpp>
 #include <text/lines.hpp>

@@ -5,7 +5,6 @@
 #include <sluice/processor/detail/byte_matcher.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
-#include <sluice/processor/text_stream.hpp>
 #include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>

@@ -5,7 +5,6 @@
 
 #include <sluice/core/result.hpp>
 #include <sluice/processor/stop_sequences.hpp>
-#include <sluice/processor/text_stream.hpp>
 
 #include <nlohmann/json.hpp>
 

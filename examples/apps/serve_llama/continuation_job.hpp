@@ -11,7 +11,6 @@
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
-#include <sluice/processor/text_stream.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/sample.hpp>

@@ -3,7 +3,7 @@
 /// Watermarks as options of a command line.
 #pragma once
 
-#include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/key_file.hpp>
 #include <sluice/watermark/watermark.hpp>
 
 #include <text/lines.hpp>

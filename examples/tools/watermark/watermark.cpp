@@ -2,6 +2,7 @@
 // watermark key FILE: writes a new key. watermark detect --key FILE < TOKENS: whether texts carry its mark.
 
 #include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/key_file.hpp>
 
 #include <text/command_line.hpp>
 #include <text/lines.hpp>
