@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = """
-#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed_matrix.hpp>
 using namespace sluice::detail::packed;
 template <int Rows, int Vectors, class Panels, class X>
 [[gnu::noinline]] void block(Panels const& panels, X const& x, ProductWriter const& write) {

@@ -4,10 +4,10 @@
 /// 1024, vocabulary 32000, random weights. The probability that a guess is right gives blocks of 2.0 tokens on average
 /// at k = 4, and is the same at other k. Exact: both must give the same output, which is checked.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include "cpu_clock.hpp"
 #include "scripted.hpp"

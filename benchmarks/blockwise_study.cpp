@@ -4,15 +4,13 @@
 // model calls, BLEU, and time relative to greedy decoding, alternating with it, for each of --batches.
 
 #include <sluice/decode/decoder.hpp>
-#include <sluice/file/clusters_file.hpp>
-#include <sluice/model/residual_heads.hpp>
-#include <sluice/model/with_heads.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/packed/precision.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/precision.hpp>
+#include <sluice/output/train_clusters.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/heads.hpp>
 
 #include <bleu/bleu.hpp>
 #include <text/lines.hpp>

@@ -8,13 +8,12 @@
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/output/shortlist/probe_projection.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -6,12 +6,12 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include "grammar_schemas.hpp"
 #include "grammar_vocabulary.hpp"

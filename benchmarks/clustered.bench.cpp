@@ -8,8 +8,8 @@
 //   of_dense                 dense / clustered
 //   active_percent           tokens in a union (of the batch, or the mean of the sentences')
 //   gather_percent           share of the clustered step spent gathering and packing weights, without products
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
 
 #include "yardstick.hpp"
 

@@ -4,10 +4,8 @@
 // of the variable SLUICE_SENTENCES (see shipped_model.hpp), translated with a beam of 2 in batches of 20, as in the
 // paper (Amer et al. 2022). With --file, the clusters are read from a file.
 
-#include <sluice/file/clusters_file.hpp>
-#include <sluice/output/clusters/nearest_centroid.hpp>
-#include <sluice/output/clusters/record_hidden.hpp>
-#include <sluice/output/clusters/train_clusters.hpp>
+#include <sluice/output/k_means.hpp>
+#include <sluice/output/train_clusters.hpp>
 
 #include <text/lines.hpp>
 

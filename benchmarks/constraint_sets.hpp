@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/noise.hpp>
-#include <sluice/search/constraint/constraints.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <translate/tokenizer.hpp>
 

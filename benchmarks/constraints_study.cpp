@@ -5,9 +5,9 @@
 // words), tok1 .. tok99 (random words with so many tokens in total), references (scored unchanged).
 
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/constraint/grid_beam_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
 
 #include <bleu/bleu.hpp>
 #include <text/lines.hpp>

@@ -11,12 +11,11 @@
 // flashlight_score. Log-add is on there, and neither has a threshold.
 
 #include <sluice/decode/decode.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
-#include <sluice/ngram/arpa.hpp>
+#include <sluice/frames/lexicon.hpp>
+#include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
-#include <sluice/search/frames/ctc_beam_search.hpp>
-#include <sluice/search/frames/lexicon.hpp>
-#include <sluice/search/frames/text_ngrams.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -5,7 +5,7 @@
 
 #ifdef SLUICE_FLASHLIGHT
 
-#include <sluice/ngram/arpa.hpp>
+#include <sluice/ngram/ngram_table.hpp>
 
 #include "flashlight/lib/text/decoder/LexiconDecoder.h"
 #include "flashlight/lib/text/decoder/LexiconFreeDecoder.h"

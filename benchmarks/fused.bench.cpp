@@ -26,14 +26,13 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include "separate_passes.hpp"
 #include "shipped_model.hpp"

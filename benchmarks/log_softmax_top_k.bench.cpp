@@ -23,11 +23,10 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/output/projection/projection_pass.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/line_lists.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include "separate_passes.hpp"
 #include "yardstick.hpp"

@@ -6,7 +6,6 @@
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
-#include <sluice/ngram/quantise.hpp>
 
 #include <benchmark/benchmark.h>
 

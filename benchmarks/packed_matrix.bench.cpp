@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// PackedMatrix beside Eigen, in units of one Eigen product of 1024 x 1024 x 1024 in the same process.
-#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include "cpu_clock.hpp"
 

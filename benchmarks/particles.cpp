@@ -10,13 +10,12 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/smc/indicator.hpp>
-#include <sluice/search/smc/particle_sample.hpp>
+#include <sluice/search/particle_sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include "grammar_vocabulary.hpp"
 

@@ -21,11 +21,10 @@
 // its kernels, and OpenMP no second thread.
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/quantise.hpp>
-#include <sluice/output/packed/instruction_set.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include "onednn_product.hpp"
 #include "yardstick.hpp"

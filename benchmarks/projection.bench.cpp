@@ -19,11 +19,10 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include "separate_passes.hpp"
 #include "yardstick.hpp"

@@ -2,9 +2,9 @@
 // A draw from a line of logits: the expander's Gumbel-max compared with the obvious code, softmax, cumulative sum and
 // binary search; with chains of samplers.
 #include <sluice/core/noise.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/search/sample/sample_presets.hpp>
-#include <sluice/search/sample/truncation.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -8,7 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/detail/combine.hpp>
 #include <sluice/model/detail/forwarding.hpp>
-#include <sluice/model/tree_shape.hpp>
+#include <sluice/speculative/heads.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 /// variable SLUICE_SENTENCES names (one sentence a line); weights: the folder SLUICE_MODEL, or the shipped ones.
 #pragma once
 
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
 
 #include <transformer/transformer.hpp>
 #include <translate/tokenizer.hpp>

@@ -8,12 +8,11 @@
 // the sentences' lengths and rows, which benchmarks/simulation reads.
 
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>

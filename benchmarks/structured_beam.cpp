@@ -7,13 +7,13 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include "cpu_clock.hpp"
 #include "grammar_vocabulary.hpp"

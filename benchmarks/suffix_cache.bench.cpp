@@ -6,8 +6,8 @@
 // when it was filled.
 
 #include <sluice/core/noise.hpp>
-#include <sluice/suffix/detail/suffix_guesses.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/speculative/detail/suffix_guesses.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -14,13 +14,12 @@
 
 #include <sluice/core/noise.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/model/residual_heads.hpp>
-#include <sluice/model/with_heads.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/heads.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <transformer/heads.hpp>
 #include <transformer/transformer.hpp>

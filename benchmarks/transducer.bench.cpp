@@ -14,12 +14,11 @@
 // better: utterances whose output is another than greedy's and more probable.
 
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/frames/transducer_beam.hpp>
-#include <sluice/search/frames/transducer_greedy.hpp>
+#include <sluice/frames/transducer_beam.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -2,7 +2,7 @@
 /// \file
 /// One decoder step of the example's Transformer, output projection included, beside its limits: one Eigen product of
 /// 1024 x 1024 x 1024 in operations a second, one pass over all weights in bytes a second.
-#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include "cpu_clock.hpp"
 #include "yardstick.hpp"

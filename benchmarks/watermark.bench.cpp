@@ -5,7 +5,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
 
 #include <benchmark/benchmark.h>

@@ -3,8 +3,8 @@
 /// The machine's own speed, by which other times are divided, and runs of work that alternate, in CPU time.
 #pragma once
 
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include "cpu_clock.hpp"
 

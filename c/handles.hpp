@@ -10,10 +10,9 @@
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 #include <sluice/watermark/watermark.hpp>
-#include <sluice/watermark/watermark_key.hpp>
 
 #include "model.hpp"
 #include "options.hpp"

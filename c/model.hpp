@@ -9,7 +9,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/model/with_lookup.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,10 +7,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/fused.hpp>
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
-#include <sluice/ngram/word_model.hpp>
 
 #include "handles.hpp"
 #include "passing.hpp"

@@ -8,10 +8,9 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/run_to_end.hpp>
-#include <sluice/decode/result_order.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/version.hpp>
 
 #include "handles.hpp"

@@ -5,8 +5,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include "handles.hpp"
 #include "passing.hpp"

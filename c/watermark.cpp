@@ -6,7 +6,6 @@
 #include <sluice/watermark/detect_watermark.hpp>
 #include <sluice/watermark/key_file.hpp>
 #include <sluice/watermark/watermark.hpp>
-#include <sluice/watermark/watermark_key.hpp>
 
 #include "handles.hpp"
 #include "options.hpp"

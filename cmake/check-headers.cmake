@@ -53,23 +53,20 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
 endforeach()
 
 # sluice.hpp includes all headers except those that only other headers include.
-set(internal /detail/ ^decode/loop/ ^model/check/ ^model/checked$ ^language$
+set(internal /detail/ ^model/checked$ ^language$
+  ^watermark/key_file$ # reads and writes files
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
   ^catalogue/ # maps files: include sluice/catalogue/catalogue_beam.hpp if you need it
-  ^ngram/ ^suffix/ # likewise
-  ^watermark/key_file$ # reads and writes files
-  ^frames/ ^search/frames/ # for models that score frames: include sluice/search/frames/ctc_beam_search.hpp if you need it
-  ^output/line/compiled_ # log_softmax_top_k.hpp brings it
-  ^output/projection/compiled_ # needs the compiled library
+  ^ngram/ ^speculative/suffix_cache$ # likewise
+  ^frames/ # for models that score frames: include sluice/frames/ctc_beam_search.hpp if you need it
+  ^output/compiled_ # needs the compiled library
   ^sluice$)
-set(brought ^output/line/line_lists$) # for writing your own expander
 list(JOIN internal "|" internal)
-list(JOIN brought "|" brought)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})
   string(FIND "${umbrella}" "#include <sluice/${stem}.hpp>" at)
-  if(at EQUAL -1 AND (stem MATCHES "${brought}" OR NOT stem MATCHES "${internal}"))
+  if(at EQUAL -1 AND NOT stem MATCHES "${internal}")
     message(NOTICE "not in sluice.hpp: ${stem}")
     set(wrong TRUE)
   endif()
@@ -87,9 +84,9 @@ endforeach()
 
 # Headers below a detail/ put their names into sluice::detail, or sluice::cuda::detail (scripts/api-listing sees each name, but
 # only where Clang's Python bindings are, and only with the compiler's default instruction set). detail/<stem>_definition.hpp defines
-# what <stem>.hpp declares.
+# what <stem>.hpp declares; detail/compiled_<stem>.hpp is <stem>.hpp over the compiled library.
 foreach(file IN LISTS headers engines kernels)
-  if(file MATCHES "/detail/" AND NOT file MATCHES "_definition\\.hpp$")
+  if(file MATCHES "/detail/" AND NOT file MATCHES "_definition\\.hpp$|/compiled_[a-z_]+\\.hpp$")
     file(STRINGS ${root}/${file} lines REGEX "^namespace sluice")
     foreach(line IN LISTS lines)
       if(NOT line MATCHES "^namespace sluice::inline v0(::cuda)?::detail(::[a-z_]+)? {$")
@@ -114,33 +111,16 @@ endforeach()
 # Which folder may include which: itself and those named here (docs/design.md has the same table). A folder may include
 # only folders further up, so there are no cycles among folders.
 set(folders
-  core: "output/simd:core" "output/tile:core output/simd" "output/packed:core output/simd output/tile" "output/line:core output/simd"
-  "output/projection:core output/simd output/packed output/line"
-  "output/clusters:core output/simd output/packed output/line output/projection"
-  "output/shortlist:core output/simd output/packed output/line output/projection output/clusters"
-  "file:core output/clusters"
-  "model/check:core"
-  "model:core model/check output/simd output/packed output/line output/projection"
-  "watermark:core"
-  "search/common:core" "search/greedy:core search/common" "search/beam:core search/common"
-  "search/sample:core search/common watermark"
-  "search/exact:core search/common"
-  "search/rule:core search/common watermark" "search/bias:core search/common search/rule" "search/smc:core search/common search/rule"
-  "search/blockwise:core search/common search/sample watermark"
-  "search/constraint:core search/common search/beam search/rule"
-  "grammar:core search/common search/rule"
-  "catalogue:core output/simd search/common search/beam search/rule"
-  "ngram:core output/simd catalogue"
-  "suffix:core catalogue model"
-  "frames:core output/simd" "search/frames:core search/common search/rule ngram frames"
-  "result:core" "simultaneous:core" "schedule:core" "decode/loop:core schedule" "decode:core output/line schedule decode/loop"
-  "engine:core output/packed output/projection model"
+  core: "output:core" "watermark:core" "processor:core watermark" "search:core watermark processor"
+  "grammar:core processor" "catalogue:core output processor search" "ngram:core output catalogue"
+  "model:core output" "speculative:core output watermark search catalogue model"
+  "frames:core output processor search ngram" "result:core" "decode:core output" "engine:core output model"
   "c:"
   "cuda/device:core" "cuda/line:core cuda/device" "cuda/select:core cuda/device cuda/line" "cuda/merge:core cuda/device cuda/line"
-  "cuda/expand:core output/line cuda/device cuda/line cuda/select cuda/merge"
-  "cuda/projection:core output/line output/projection output/clusters cuda/device cuda/line cuda/expand"
+  "cuda/expand:core output cuda/device cuda/line cuda/select cuda/merge"
+  "cuda/projection:core output cuda/device cuda/line cuda/expand"
   "cuda/verify:core cuda/device cuda/line" "cuda/cache:core model cuda/device"
-  "cuda/beam:core search/common search/beam cuda/device cuda/line cuda/merge cuda/cache"
+  "cuda/beam:core search cuda/device cuda/line cuda/merge cuda/cache"
   "cuda/instances:cuda/line cuda/select cuda/merge cuda/projection cuda/verify cuda/cache cuda/beam cuda/device"
   "cuda:cuda/instances")
 set(above)
@@ -162,7 +142,7 @@ set(unsettled)
 foreach(file IN LISTS headers engines kernels)
   string(REGEX REPLACE "^(include|kernels)/sluice/" "" stem ${file})
   cmake_path(GET stem PARENT_PATH folder)
-  string(REGEX REPLACE "/detail(/|$)" "\\1" folder "${folder}") # an internal folder belongs to the folder around it
+  string(REGEX REPLACE "/detail(/.*)?$" "" folder "${folder}") # an internal folder belongs to the folder around it
   file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")
   set(within_${stem})
   if(NOT folder STREQUAL "") # sluice.hpp, version.hpp
@@ -174,7 +154,7 @@ foreach(file IN LISTS headers engines kernels)
     foreach(line IN LISTS lines)
       string(REGEX REPLACE "^#include <sluice/(.*)>.*$" "\\1" included "${line}")
       cmake_path(GET included PARENT_PATH other)
-      string(REGEX REPLACE "/detail(/|$)" "\\1" other "${other}")
+      string(REGEX REPLACE "/detail(/.*)?$" "" other "${other}")
       if(NOT other STREQUAL "" AND NOT other IN_LIST allowed_${folder})
         message(NOTICE "${stem} includes ${included}, but ${folder} may not include ${other}")
         set(wrong TRUE)

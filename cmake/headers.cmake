@@ -13,14 +13,11 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/detail/mapped_bytes.hpp
   include/sluice/catalogue/detail/marks.hpp
   include/sluice/catalogue/in_catalogue.hpp
-  include/sluice/catalogue/switched_off.hpp
-  include/sluice/core/acceptance.hpp
   include/sluice/core/detail/at_end.hpp
   include/sluice/core/detail/falling.hpp
   include/sluice/core/detail/in_library.hpp
   include/sluice/core/detail/named.hpp
   include/sluice/core/detail/token_tree.hpp
-  include/sluice/core/detail/tree_budget.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
   include/sluice/core/matrix_view.hpp
@@ -38,68 +35,77 @@ set(SLUICE_HEADERS
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
+  include/sluice/decode/detail/admission.hpp
+  include/sluice/decode/detail/attachments.hpp
+  include/sluice/decode/detail/begin_search.hpp
+  include/sluice/decode/detail/cache_budget.hpp
+  include/sluice/decode/detail/check_needs.hpp
+  include/sluice/decode/detail/check_plan.hpp
+  include/sluice/decode/detail/compiled_loop.hpp
   include/sluice/decode/detail/compiled_serving.hpp
+  include/sluice/decode/detail/encoding.hpp
+  include/sluice/decode/detail/guess_policy.hpp
+  include/sluice/decode/detail/interfaces.hpp
+  include/sluice/decode/detail/list_running.hpp
+  include/sluice/decode/detail/loop.hpp
+  include/sluice/decode/detail/loop_handle.hpp
+  include/sluice/decode/detail/loop_state.hpp
   include/sluice/decode/detail/misfits.hpp
+  include/sluice/decode/detail/own_edits.hpp
+  include/sluice/decode/detail/planning.hpp
+  include/sluice/decode/detail/preemption.hpp
+  include/sluice/decode/detail/prefill.hpp
+  include/sluice/decode/detail/prefix_cache.hpp
+  include/sluice/decode/detail/results.hpp
   include/sluice/decode/detail/run_to_end.hpp
   include/sluice/decode/detail/run_to_end_definition.hpp
+  include/sluice/decode/detail/running.hpp
+  include/sluice/decode/detail/searches_of.hpp
   include/sluice/decode/detail/serving.hpp
   include/sluice/decode/detail/serving_handle.hpp
+  include/sluice/decode/detail/slot_blocks.hpp
+  include/sluice/decode/detail/sorting.hpp
+  include/sluice/decode/detail/speculation.hpp
+  include/sluice/decode/detail/step.hpp
+  include/sluice/decode/detail/step_capacity.hpp
+  include/sluice/decode/detail/step_times.hpp
+  include/sluice/decode/detail/stopwatch.hpp
+  include/sluice/decode/detail/token_confidence.hpp
   include/sluice/decode/detail/trace_json.hpp
   include/sluice/decode/detail/trace_page_source.hpp
-  include/sluice/decode/loop/admission.hpp
-  include/sluice/decode/loop/attachments.hpp
-  include/sluice/decode/loop/begin_search.hpp
-  include/sluice/decode/loop/cache_budget.hpp
-  include/sluice/decode/loop/check_needs.hpp
-  include/sluice/decode/loop/check_plan.hpp
-  include/sluice/decode/loop/compiled_loop.hpp
-  include/sluice/decode/loop/encoding.hpp
-  include/sluice/decode/loop/guess_policy.hpp
-  include/sluice/decode/loop/interfaces.hpp
-  include/sluice/decode/loop/list_running.hpp
-  include/sluice/decode/loop/loop.hpp
-  include/sluice/decode/loop/loop_handle.hpp
-  include/sluice/decode/loop/loop_state.hpp
-  include/sluice/decode/loop/own_edits.hpp
-  include/sluice/decode/loop/planning.hpp
-  include/sluice/decode/loop/preemption.hpp
-  include/sluice/decode/loop/prefill.hpp
-  include/sluice/decode/loop/prefix_cache.hpp
-  include/sluice/decode/loop/results.hpp
-  include/sluice/decode/loop/running.hpp
-  include/sluice/decode/loop/searches_of.hpp
-  include/sluice/decode/loop/slot_blocks.hpp
-  include/sluice/decode/loop/sorting.hpp
-  include/sluice/decode/loop/speculation.hpp
-  include/sluice/decode/loop/step.hpp
-  include/sluice/decode/loop/step_capacity.hpp
-  include/sluice/decode/loop/step_times.hpp
-  include/sluice/decode/loop/stopwatch.hpp
-  include/sluice/decode/loop/token_confidence.hpp
-  include/sluice/decode/loop/typed.hpp
-  include/sluice/decode/loop/waiting_queue.hpp
-  include/sluice/decode/result_order.hpp
+  include/sluice/decode/detail/typed.hpp
+  include/sluice/decode/detail/waiting_queue.hpp
+  include/sluice/decode/schedule.hpp
   include/sluice/decode/server.hpp
   include/sluice/decode/server_options.hpp
   include/sluice/decode/trace_each.hpp
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
-  include/sluice/file/clusters_file.hpp
   include/sluice/frames/asg_frames.hpp
   include/sluice/frames/ctc_alignment.hpp
-  include/sluice/frames/ctc_best_path.hpp
+  include/sluice/frames/ctc_beam_search.hpp
   include/sluice/frames/ctc_frames.hpp
   include/sluice/frames/ctc_prefix_model.hpp
+  include/sluice/frames/detail/alignment_beam.hpp
+  include/sluice/frames/detail/alignments.hpp
+  include/sluice/frames/detail/ctc_beam.hpp
+  include/sluice/frames/detail/ctc_entry.hpp
   include/sluice/frames/detail/ctc_lines.hpp
   include/sluice/frames/detail/ctc_prefix.hpp
-  include/sluice/frames/detail/duration_lines.hpp
   include/sluice/frames/detail/frame_sources.hpp
+  include/sluice/frames/detail/frames_ahead.hpp
+  include/sluice/frames/detail/label_rules.hpp
+  include/sluice/frames/detail/label_tree.hpp
+  include/sluice/frames/detail/lexicon_trie.hpp
   include/sluice/frames/detail/numbered.hpp
+  include/sluice/frames/detail/prefix_tree.hpp
+  include/sluice/frames/detail/text_rows.hpp
+  include/sluice/frames/detail/text_scores.hpp
   include/sluice/frames/frame_stream.hpp
-  include/sluice/frames/repetitions.hpp
+  include/sluice/frames/language_model.hpp
+  include/sluice/frames/lexicon.hpp
   include/sluice/frames/transducer.hpp
-  include/sluice/frames/transducer_tokens.hpp
-  include/sluice/frames/with_text_model.hpp
+  include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
@@ -150,40 +156,26 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
-  include/sluice/grammar/json_schema.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/language.hpp
   include/sluice/model/any_model.hpp
-  include/sluice/model/check/check_options.hpp
-  include/sluice/model/check/line_judge.hpp
-  include/sluice/model/check/plain_lines.hpp
-  include/sluice/model/check/slot_comparison.hpp
-  include/sluice/model/check/slot_contract.hpp
-  include/sluice/model/check/slot_trials.hpp
-  include/sluice/model/check/trial_slots.hpp
   include/sluice/model/checked.hpp
   include/sluice/model/detail/combine.hpp
-  include/sluice/model/detail/draft_trees.hpp
   include/sluice/model/detail/forwarding.hpp
   include/sluice/model/detail/fused_lines.hpp
+  include/sluice/model/detail/line_judge.hpp
   include/sluice/model/detail/log_mixture.hpp
+  include/sluice/model/detail/plain_lines.hpp
+  include/sluice/model/detail/slot_contract.hpp
   include/sluice/model/detail/slot_tokens.hpp
-  include/sluice/model/detail/text_following.hpp
+  include/sluice/model/detail/slot_trials.hpp
+  include/sluice/model/detail/trial_slots.hpp
   include/sluice/model/ensemble.hpp
   include/sluice/model/fused.hpp
-  include/sluice/model/interpolate.hpp
-  include/sluice/model/page_table.hpp
   include/sluice/model/paged_cache.hpp
   include/sluice/model/projected.hpp
-  include/sluice/model/residual_heads.hpp
   include/sluice/model/restarting.hpp
-  include/sluice/model/token_by_token.hpp
-  include/sluice/model/tree_shape.hpp
-  include/sluice/model/with_draft.hpp
-  include/sluice/model/with_heads.hpp
-  include/sluice/model/with_lookup.hpp
-  include/sluice/ngram/arpa.hpp
   include/sluice/ngram/detail/arpa_reader.hpp
   include/sluice/ngram/detail/kneser_ney.hpp
   include/sluice/ngram/detail/ngram_check.hpp
@@ -196,17 +188,14 @@ set(SLUICE_HEADERS
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
-  include/sluice/ngram/quantise.hpp
-  include/sluice/ngram/word_model.hpp
-  include/sluice/output/clusters/clustered_options.hpp
-  include/sluice/output/clusters/clustered_projection.hpp
-  include/sluice/output/clusters/clusters.hpp
-  include/sluice/output/clusters/k_means.hpp
-  include/sluice/output/clusters/nearest_centroid.hpp
-  include/sluice/output/clusters/record_hidden.hpp
-  include/sluice/output/clusters/train_clusters.hpp
+  include/sluice/output/aligned_vector.hpp
+  include/sluice/output/clustered_projection.hpp
+  include/sluice/output/clusters.hpp
+  include/sluice/output/compiled_projection.hpp
+  include/sluice/output/dense_projection.hpp
   include/sluice/output/detail/clusters/cluster_unions.hpp
   include/sluice/output/detail/clusters/joint_product.hpp
+  include/sluice/output/detail/compiled_log_softmax_top_k.hpp
   include/sluice/output/detail/line/best_scores.hpp
   include/sluice/output/detail/line/line_allowed.hpp
   include/sluice/output/detail/line/line_counts.hpp
@@ -244,146 +233,86 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/simd/transpose.hpp
   include/sluice/output/detail/tile/permission.hpp
   include/sluice/output/detail/tile/tiles.hpp
-  include/sluice/output/line/compiled_log_softmax_top_k.hpp
-  include/sluice/output/line/line_lists.hpp
-  include/sluice/output/line/log_softmax_top_k.hpp
-  include/sluice/output/packed/epilogue.hpp
-  include/sluice/output/packed/instruction_set.hpp
-  include/sluice/output/packed/packed_matrix.hpp
-  include/sluice/output/packed/packed_rows.hpp
-  include/sluice/output/packed/precision.hpp
-  include/sluice/output/projection/compiled_projection.hpp
-  include/sluice/output/projection/dense_projection.hpp
-  include/sluice/output/projection/projection_pass.hpp
-  include/sluice/output/shortlist/lexical_shortlist.hpp
-  include/sluice/output/shortlist/probe_projection.hpp
-  include/sluice/output/shortlist/shortlist_projection.hpp
-  include/sluice/output/simd/aligned_vector.hpp
+  include/sluice/output/instruction_set.hpp
+  include/sluice/output/k_means.hpp
+  include/sluice/output/line_lists.hpp
+  include/sluice/output/log_softmax_top_k.hpp
+  include/sluice/output/packed_matrix.hpp
+  include/sluice/output/precision.hpp
+  include/sluice/output/shortlist_projection.hpp
+  include/sluice/output/train_clusters.hpp
+  include/sluice/processor/detail/byte_matcher.hpp
+  include/sluice/processor/detail/followed.hpp
+  include/sluice/processor/detail/known_ends.hpp
+  include/sluice/processor/detail/name_shared.hpp
+  include/sluice/processor/detail/pattern_automaton.hpp
+  include/sluice/processor/detail/recent_tokens.hpp
+  include/sluice/processor/detail/restricted_guesses.hpp
+  include/sluice/processor/detail/shifted_lines.hpp
+  include/sluice/processor/detail/wrapping.hpp
+  include/sluice/processor/dry.hpp
+  include/sluice/processor/hotwords.hpp
+  include/sluice/processor/logits_processor.hpp
+  include/sluice/processor/one_of.hpp
+  include/sluice/processor/penalties.hpp
+  include/sluice/processor/phrase.hpp
+  include/sluice/processor/processed.hpp
+  include/sluice/processor/stop_sequences.hpp
   include/sluice/result/alignment.hpp
+  include/sluice/result/commitment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
   include/sluice/result/semantic_entropy.hpp
-  include/sluice/schedule/batched.hpp
-  include/sluice/schedule/intake.hpp
-  include/sluice/schedule/streaming.hpp
-  include/sluice/search/beam/beam_options.hpp
-  include/sluice/search/beam/beam_search.hpp
-  include/sluice/search/beam/best_first_beam.hpp
-  include/sluice/search/beam/detail/beam_state.hpp
-  include/sluice/search/beam/detail/beam_steps.hpp
-  include/sluice/search/beam/detail/best_first_queue.hpp
-  include/sluice/search/beam/detail/best_first_state.hpp
-  include/sluice/search/beam/detail/candidates.hpp
-  include/sluice/search/beam/detail/closing.hpp
-  include/sluice/search/beam/detail/kept_states.hpp
-  include/sluice/search/beam/detail/stopping.hpp
-  include/sluice/search/beam/detail/survivors.hpp
-  include/sluice/search/beam/diverse_beam_search.hpp
-  include/sluice/search/beam/presets.hpp
-  include/sluice/search/bias/bias.hpp
-  include/sluice/search/bias/biased_phrase.hpp
-  include/sluice/search/bias/context_graph.hpp
-  include/sluice/search/bias/detail/biased_spellings.hpp
-  include/sluice/search/blockwise/acceptance_rules.hpp
-  include/sluice/search/blockwise/blockwise.hpp
-  include/sluice/search/blockwise/detail/adaptive_block.hpp
-  include/sluice/search/blockwise/detail/guess_tree.hpp
-  include/sluice/search/blockwise/detail/tree_rows.hpp
-  include/sluice/search/blockwise/rejection.hpp
-  include/sluice/search/common/bans.hpp
-  include/sluice/search/common/detail/output_limits.hpp
-  include/sluice/search/common/detail/pattern_automaton.hpp
-  include/sluice/search/common/detail/placement.hpp
-  include/sluice/search/common/detail/single_output.hpp
-  include/sluice/search/common/history.hpp
-  include/sluice/search/common/length.hpp
-  include/sluice/search/common/phrase.hpp
-  include/sluice/search/common/phrase_matcher.hpp
-  include/sluice/search/common/prefix.hpp
-  include/sluice/search/constraint/any_of.hpp
-  include/sluice/search/constraint/automaton.hpp
-  include/sluice/search/constraint/bank_sizes.hpp
-  include/sluice/search/constraint/constrained_beam_search.hpp
-  include/sluice/search/constraint/constrained_presets.hpp
-  include/sluice/search/constraint/constraints.hpp
-  include/sluice/search/constraint/detail/any_of_tables.hpp
-  include/sluice/search/constraint/detail/bank_choice.hpp
-  include/sluice/search/constraint/detail/constrained_list.hpp
-  include/sluice/search/constraint/detail/constrained_steps.hpp
-  include/sluice/search/constraint/detail/wanted_candidates.hpp
-  include/sluice/search/constraint/grid_beam_search.hpp
-  include/sluice/search/constraint/ordered_phrases.hpp
-  include/sluice/search/constraint/phrases.hpp
-  include/sluice/search/constraint/product.hpp
-  include/sluice/search/exact/exact_search.hpp
-  include/sluice/search/frames/asg_transitions.hpp
-  include/sluice/search/frames/ctc_beam_search.hpp
-  include/sluice/search/frames/detail/alignment_beam.hpp
-  include/sluice/search/frames/detail/alignments.hpp
-  include/sluice/search/frames/detail/ctc_beam.hpp
-  include/sluice/search/frames/detail/ctc_entry.hpp
-  include/sluice/search/frames/detail/frames_ahead.hpp
-  include/sluice/search/frames/detail/label_rules.hpp
-  include/sluice/search/frames/detail/label_tree.hpp
-  include/sluice/search/frames/detail/lexicon_trie.hpp
-  include/sluice/search/frames/detail/prefix_tree.hpp
-  include/sluice/search/frames/detail/text_rows.hpp
-  include/sluice/search/frames/detail/text_scores.hpp
-  include/sluice/search/frames/endpoint.hpp
-  include/sluice/search/frames/lexicon.hpp
-  include/sluice/search/frames/text_model.hpp
-  include/sluice/search/frames/text_ngrams.hpp
-  include/sluice/search/frames/text_score.hpp
-  include/sluice/search/frames/transducer_beam.hpp
-  include/sluice/search/frames/transducer_greedy.hpp
-  include/sluice/search/greedy/forced_score.hpp
-  include/sluice/search/greedy/greedy.hpp
-  include/sluice/search/greedy/greedy_presets.hpp
-  include/sluice/search/rule/detail/byte_matcher.hpp
-  include/sluice/search/rule/detail/followed.hpp
-  include/sluice/search/rule/detail/known_ends.hpp
-  include/sluice/search/rule/detail/name_shared.hpp
-  include/sluice/search/rule/detail/recent_tokens.hpp
-  include/sluice/search/rule/detail/restricted_guesses.hpp
-  include/sluice/search/rule/detail/shifted_lines.hpp
-  include/sluice/search/rule/detail/wrapping.hpp
-  include/sluice/search/rule/dry.hpp
-  include/sluice/search/rule/forbidden.hpp
-  include/sluice/search/rule/green_list.hpp
-  include/sluice/search/rule/one_of.hpp
-  include/sluice/search/rule/penalties.hpp
-  include/sluice/search/rule/rule.hpp
-  include/sluice/search/rule/ruled.hpp
-  include/sluice/search/rule/rules.hpp
-  include/sluice/search/rule/sequence_breakers.hpp
-  include/sluice/search/rule/stop_sequences.hpp
-  include/sluice/search/rule/text_stream.hpp
-  include/sluice/search/sample/detail/cuts.hpp
-  include/sluice/search/sample/sample.hpp
-  include/sluice/search/sample/sample_presets.hpp
-  include/sluice/search/sample/sampler_chain.hpp
-  include/sluice/search/sample/sampler_options.hpp
-  include/sluice/search/sample/samplers.hpp
-  include/sluice/search/sample/stochastic_beam.hpp
-  include/sluice/search/sample/truncation.hpp
-  include/sluice/search/sample/without_replacement.hpp
-  include/sluice/search/smc/detail/particle_weights.hpp
-  include/sluice/search/smc/detail/rejection.hpp
-  include/sluice/search/smc/indicator.hpp
-  include/sluice/search/smc/particle_sample.hpp
-  include/sluice/search/smc/potential.hpp
-  include/sluice/simultaneous/commit_policy.hpp
-  include/sluice/simultaneous/commitment.hpp
-  include/sluice/simultaneous/latency.hpp
+  include/sluice/search/beam_options.hpp
+  include/sluice/search/beam_search.hpp
+  include/sluice/search/best_first_beam.hpp
+  include/sluice/search/constrained_beam_search.hpp
+  include/sluice/search/constraints.hpp
+  include/sluice/search/detail/any_of_tables.hpp
+  include/sluice/search/detail/bank_choice.hpp
+  include/sluice/search/detail/beam_state.hpp
+  include/sluice/search/detail/beam_steps.hpp
+  include/sluice/search/detail/best_first_queue.hpp
+  include/sluice/search/detail/best_first_state.hpp
+  include/sluice/search/detail/constrained_list.hpp
+  include/sluice/search/detail/constrained_steps.hpp
+  include/sluice/search/detail/cuts.hpp
+  include/sluice/search/detail/kept_states.hpp
+  include/sluice/search/detail/output_limits.hpp
+  include/sluice/search/detail/particle_rejection.hpp
+  include/sluice/search/detail/particle_weights.hpp
+  include/sluice/search/detail/placement.hpp
+  include/sluice/search/detail/single_output.hpp
+  include/sluice/search/detail/wanted_candidates.hpp
+  include/sluice/search/diverse_beam_search.hpp
+  include/sluice/search/exact_search.hpp
+  include/sluice/search/forced_score.hpp
+  include/sluice/search/greedy.hpp
+  include/sluice/search/history.hpp
+  include/sluice/search/length.hpp
+  include/sluice/search/particle_sample.hpp
+  include/sluice/search/presets.hpp
+  include/sluice/search/sample.hpp
+  include/sluice/search/stochastic_beam.hpp
   include/sluice/sluice.hpp
-  include/sluice/suffix/detail/frequent_paths.hpp
-  include/sluice/suffix/detail/large_vector.hpp
-  include/sluice/suffix/detail/suffix_file.hpp
-  include/sluice/suffix/detail/suffix_guesses.hpp
-  include/sluice/suffix/detail/suffix_merge.hpp
-  include/sluice/suffix/detail/suffix_places.hpp
-  include/sluice/suffix/detail/suffix_segment.hpp
-  include/sluice/suffix/suffix_cache.hpp
-  include/sluice/suffix/with_suffix_cache.hpp
+  include/sluice/speculative/acceptance.hpp
+  include/sluice/speculative/blockwise.hpp
+  include/sluice/speculative/detail/adaptive_block.hpp
+  include/sluice/speculative/detail/draft_trees.hpp
+  include/sluice/speculative/detail/frequent_paths.hpp
+  include/sluice/speculative/detail/guess_tree.hpp
+  include/sluice/speculative/detail/large_vector.hpp
+  include/sluice/speculative/detail/suffix_file.hpp
+  include/sluice/speculative/detail/suffix_guesses.hpp
+  include/sluice/speculative/detail/suffix_merge.hpp
+  include/sluice/speculative/detail/suffix_places.hpp
+  include/sluice/speculative/detail/suffix_segment.hpp
+  include/sluice/speculative/detail/text_following.hpp
+  include/sluice/speculative/detail/tree_budget.hpp
+  include/sluice/speculative/detail/tree_rows.hpp
+  include/sluice/speculative/draft_model.hpp
+  include/sluice/speculative/heads.hpp
+  include/sluice/speculative/prompt_lookup.hpp
+  include/sluice/speculative/suffix_cache.hpp
   include/sluice/version.hpp
   include/sluice/watermark/detail/green.hpp
   include/sluice/watermark/detail/mark_numbers.hpp
@@ -395,8 +324,7 @@ set(SLUICE_HEADERS
   include/sluice/watermark/detail/tails.hpp
   include/sluice/watermark/detect_watermark.hpp
   include/sluice/watermark/key_file.hpp
-  include/sluice/watermark/watermark.hpp
-  include/sluice/watermark/watermark_key.hpp)
+  include/sluice/watermark/watermark.hpp)
 
 # Device code, installed in include/ like the other headers: <sluice/cuda/...>.
 set(SLUICE_KERNELS
@@ -533,14 +461,12 @@ set(SLUICE_KERNELS
 # Adapters, which need their engines' headers; each belongs to its own component (CMakeLists.txt).
 set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
-  include/sluice/engine/ctranslate2_batch.hpp
-  include/sluice/engine/ctranslate2_loaded.hpp
+  include/sluice/engine/detail/ctranslate2_batch.hpp
+  include/sluice/engine/detail/llama_batch.hpp
+  include/sluice/engine/detail/onnxruntime_batch.hpp
   include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
-  include/sluice/engine/llama_batch.hpp
   include/sluice/engine/llama_tokenizer.hpp
   include/sluice/engine/onnxruntime.hpp
-  include/sluice/engine/onnxruntime_batch.hpp
-  include/sluice/engine/onnxruntime_decoder.hpp
   include/sluice/engine/onnxruntime_graph.hpp
   include/sluice/engine/onnxruntime_roles.hpp)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy search and beams of the compiled library.
-#include <sluice/decode/loop/searches_of.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/best_first_beam.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/detail/searches_of.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <memory>
 

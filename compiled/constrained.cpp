@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constrained searches of the compiled library.
 #include <sluice/catalogue/catalogue_beam.hpp>
-#include <sluice/decode/loop/searches_of.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/constraints.hpp>
+#include <sluice/decode/detail/searches_of.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <memory>
 

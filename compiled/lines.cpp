@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LogSoftmaxTopK of the compiled library, for the processor that this file is compiled for.
-#include <sluice/output/line/compiled_log_softmax_top_k.hpp>
+#include <sluice/output/detail/compiled_log_softmax_top_k.hpp>
 
 #undef SLUICE_COMPILED  // the class itself
-#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <memory>
 #include <span>

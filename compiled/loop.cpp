@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop and the server of the compiled library.
+#include <sluice/decode/detail/compiled_loop.hpp>
 #include <sluice/decode/detail/compiled_serving.hpp>
+#include <sluice/decode/detail/loop.hpp>
 #include <sluice/decode/detail/run_to_end_definition.hpp>
 #include <sluice/decode/detail/serving.hpp>
-#include <sluice/decode/loop/compiled_loop.hpp>
-#include <sluice/decode/loop/loop.hpp>
-#include <sluice/decode/loop/typed.hpp>
+#include <sluice/decode/detail/typed.hpp>
 
 #include <functional>
 #include <memory>

@@ -3,9 +3,9 @@
 /// A DenseProjection for the instructions that the including file is compiled for.
 #pragma once
 
-#include <sluice/output/packed/instruction_set.hpp>
-#include <sluice/output/projection/compiled_projection.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/compiled_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/instruction_set.hpp>
 
 #include <cstddef>
 #include <memory>

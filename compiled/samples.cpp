@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches of the compiled library that draw, and blockwise decoding.
-#include <sluice/decode/loop/searches_of.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/decode/detail/searches_of.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <memory>
 

@@ -4,13 +4,11 @@
 // --compute-type, also CTranslate2's loop in another precision, compared with ours, and with examples/apps/translate in
 // every precision that it supports.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/ctranslate2.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/greedy/greedy_presets.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>

@@ -12,8 +12,8 @@
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <cuda_runtime.h>
 

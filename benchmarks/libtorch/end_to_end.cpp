@@ -12,10 +12,9 @@
 // merging. Exit code 3: there is no such device. 4: not enough time for some runs; these are reported, too.
 
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include "traffic.hpp"
 #include <libtorch/scores.hpp>

@@ -3,9 +3,9 @@
 // steps, each in its own context over the same weights. CPU time of the thread, so that a busy machine does not matter;
 // also the cost of the second of two prompts with a common prefix. One thread.
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/llama.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/llama_models.hpp>
 

@@ -3,11 +3,11 @@
 // two decode the same sentences in turn, in one thread, over the same sessions; its CPU time. `cut` is sluice's loop over the graph
 // whose last product scripts/onnx-cut has cut off. Fails where the outputs are not the same.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/onnxruntime_models.hpp>
 

@@ -6,8 +6,7 @@
 /// Machine Translation Inference" (top-up batching).
 #pragma once
 
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include "cost_model.hpp"
 #include "distributions.hpp"

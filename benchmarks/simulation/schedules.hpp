@@ -3,8 +3,7 @@
 /// Schedules by name.
 #pragma once
 
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include "files.hpp"
 #include "simulate.hpp"

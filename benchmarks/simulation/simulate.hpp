@@ -5,8 +5,7 @@
 
 #include <sluice/core/noise.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include "cost_model.hpp"
 #include "replay.hpp"

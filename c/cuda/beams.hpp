@@ -8,8 +8,8 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/device_beam_options.cuh>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include "layout.hpp"
 #include "tasks.hpp"

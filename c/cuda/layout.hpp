@@ -11,8 +11,8 @@
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 #include <sluice/cuda/verify/verification.cuh>
-#include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/common/length.hpp>
+#include <sluice/search/beam_options.hpp>
+#include <sluice/search/length.hpp>
 
 #include <cstddef>
 #include <cstdint>

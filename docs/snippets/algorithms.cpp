@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/algorithms.md.
 #include <sluice/model/ensemble.hpp>
-#include <sluice/model/interpolate.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/penalties.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
-#include <sluice/search/rule/dry.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/sample_presets.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
 
 #include "typist.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/blockwise.md.
 #include <sluice/sluice.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <cctype>
 #include <cstddef>

@@ -4,7 +4,6 @@
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/confidence.md.
 #include <sluice/result/semantic_entropy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include "typist.hpp"
 

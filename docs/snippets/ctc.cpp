@@ -2,20 +2,16 @@
 // The snippets of docs/ctc.md.
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/asg_frames.hpp>
-#include <sluice/frames/ctc_best_path.hpp>
+#include <sluice/frames/ctc_alignment.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/frame_stream.hpp>
-#include <sluice/frames/repetitions.hpp>
-#include <sluice/frames/with_text_model.hpp>
+#include <sluice/frames/language_model.hpp>
+#include <sluice/frames/lexicon.hpp>
 #include <sluice/grammar/structure.hpp>
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/frames/asg_transitions.hpp>
-#include <sluice/search/frames/ctc_beam_search.hpp>
-#include <sluice/search/frames/lexicon.hpp>
-#include <sluice/search/frames/text_model.hpp>
-#include <sluice/search/frames/text_ngrams.hpp>
+#include <sluice/ngram/ngram_table.hpp>
+#include <sluice/processor/hotwords.hpp>
 
 #include <iomanip>
 #include <iostream>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/language-models.md.
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>

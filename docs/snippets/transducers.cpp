@@ -4,14 +4,13 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_prefix_model.hpp>
+#include <sluice/frames/language_model.hpp>
+#include <sluice/frames/lexicon.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/frames/with_text_model.hpp>
-#include <sluice/ngram/arpa.hpp>
+#include <sluice/frames/transducer_beam.hpp>
 #include <sluice/ngram/ngram_model.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/frames/text_model.hpp>
-#include <sluice/search/frames/text_ngrams.hpp>
-#include <sluice/search/frames/transducer_beam.hpp>
+#include <sluice/ngram/ngram_table.hpp>
+#include <sluice/search/exact_search.hpp>
 
 #include <cstddef>
 #include <cstdint>

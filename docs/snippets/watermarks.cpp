@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/watermarks.md.
-#include <sluice/search/rule/green_list.hpp>
+#include <sluice/processor/penalties.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
 
 #include "typist.hpp"

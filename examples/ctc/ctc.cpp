@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ctc: the text of a model that scores frames (speech, handwriting): best path, beam, words of a lexicon, a name that is boosted.
 #include <sluice/decode/decode.hpp>
-#include <sluice/frames/ctc_best_path.hpp>
+#include <sluice/frames/ctc_alignment.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/frames/ctc_beam_search.hpp>
-#include <sluice/search/frames/lexicon.hpp>
+#include <sluice/frames/lexicon.hpp>
+#include <sluice/processor/hotwords.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -2,9 +2,8 @@
 // A transducer reads sound frame by frame and writes letters. Greedy decoding, a beam, a boosted name.
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/frames/transducer_beam.hpp>
-#include <sluice/search/frames/transducer_greedy.hpp>
+#include <sluice/frames/transducer_beam.hpp>
+#include <sluice/processor/hotwords.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,7 @@
 #include <sluice/cuda/line/line_select.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/verify/verify.cuh>
-#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include "cuda_cases.h"
 #include <support/device_memory.hpp>

@@ -12,8 +12,8 @@
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/presets.hpp>
 
 #include "cuda_cases.h"
 #include <support/device_memory.hpp>

@@ -2,7 +2,7 @@
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
 #include <sluice/catalogue/detail/marks.hpp>
-#include <sluice/catalogue/switched_off.hpp>
+#include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/types.hpp>
 
 #include <support/catch.hpp>

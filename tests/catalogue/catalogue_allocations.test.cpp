@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

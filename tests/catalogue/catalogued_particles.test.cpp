@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Particles in a catalogue, against all outputs of a table: those that are items, with the model's own probabilities.
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
-#include <sluice/search/smc/indicator.hpp>
-#include <sluice/search/smc/particle_sample.hpp>
+#include <sluice/search/particle_sample.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watermarks, and particles, in a catalogue.
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/sample.hpp>
 #include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/detail/tails.hpp>
 #include <sluice/watermark/detect_watermark.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has a name that the library looks for, and another signature, would never be called: it is refused.
 #include <sluice/decode/decode.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <vector>
 

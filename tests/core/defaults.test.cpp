@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defaults: they are documented, and users' searches, models and schedules rely on them.
-#include <sluice/core/acceptance.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -11,6 +10,7 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/speculative/acceptance.hpp>
 
 #include <support/catch.hpp>
 

@@ -3,7 +3,6 @@
 #include <sluice/watermark/detail/philox.hpp>
 #include <sluice/watermark/detail/sha256.hpp>
 #include <sluice/watermark/watermark.hpp>
-#include <sluice/watermark/watermark_key.hpp>
 
 #include <support/catch.hpp>
 

@@ -5,9 +5,9 @@
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -2,8 +2,8 @@
 // A decoder over a model whose scores are on the device; skipped where there is none.
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

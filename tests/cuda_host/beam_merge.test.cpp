@@ -3,9 +3,9 @@
 #include <sluice/cuda/expand/detail/merge_plan.cuh>
 #include <sluice/cuda/merge/detail/merge_block.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caches of a device under decoders: what searches do with slots, and when they release them.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/model/detail/slot_tokens.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <support/catch.hpp>
 #include <support/emulated_caches.hpp>

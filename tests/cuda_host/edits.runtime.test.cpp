@@ -3,7 +3,7 @@
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/edit_order.cuh>
 #include <sluice/cuda/projection/detail/union_terms.cuh>
-#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

@@ -2,9 +2,9 @@
 // cuda::LogSoftmaxTopK as a decoder uses it, on an emulated device and a runtime in the host's memory (support/host_cuda).
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

@@ -11,7 +11,7 @@
 #include <sluice/cuda/select/detail/double_precision.cuh>
 #include <sluice/cuda/select/detail/narrow.cuh>
 #include <sluice/cuda/select/detail/noise.cuh>
-#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model thought where a token was chosen comes back with it, whatever the search did meanwhile.
 #include <sluice/decode/decode.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/best_first_beam.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/best_first_beam.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/dry.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample_presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

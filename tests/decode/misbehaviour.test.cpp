@@ -6,9 +6,9 @@
 #include <sluice/core/search.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

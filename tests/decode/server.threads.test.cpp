@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -2,7 +2,7 @@
 // Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures; SLUICE_SEED for
 // others. scripts/soak runs the longest.
 #include <sluice/decode/server.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

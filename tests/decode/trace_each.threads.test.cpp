@@ -2,13 +2,12 @@
 // The traces of some requests among others, against the trace of each alone.
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/trace_each.hpp>
 #include <sluice/decode/trace_file.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>

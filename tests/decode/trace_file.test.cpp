@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trace says, read by somebody else, against what really happened.
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/trace_file.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/phrases.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
 
 #include <support/cell_model.hpp>
 #include <support/decoding.hpp>

@@ -4,8 +4,8 @@
 #include <sluice/core/schedule.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>

@@ -2,9 +2,8 @@
 // Who has to wait for room, and who has not: to the token.
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>

@@ -2,10 +2,10 @@
 // What CTranslate2Model reads from a loaded model, what it refuses, and what its slots hold.
 #include <sluice/core/model.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/ctranslate2.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/ctranslate2_model.hpp>

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches over CTranslate2's encoder and decoder against CTranslate2's own.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/ctranslate2.hpp>
 #include <sluice/model/checked.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/greedy/greedy_presets.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/ctranslate2_model.hpp>

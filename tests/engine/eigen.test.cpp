@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eigen's matrices as views: the same memory, and answers that are those over raw pointers, bit for bit.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/eigen.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of requests when llama.cpp aborts, and when there are fewer cells than they would like.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/llama.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The samplers against libllama's own, on the same scores and histories: the same candidates, with the same probabilities.
 #include <sluice/engine/llama.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/search/rule/dry.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>

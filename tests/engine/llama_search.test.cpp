@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches over llama.cpp against llama.cpp itself: its own sampler, and contexts that read every hypothesis from its beginning.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/llama.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trained model, whose outputs are of many lengths and repeat themselves: stories.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/llama.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>

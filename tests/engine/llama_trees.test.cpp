@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that branch over llama.cpp, against contexts that read every path from its beginning.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/llama.hpp>
 #include <sluice/model/checked.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/llama_models.hpp>

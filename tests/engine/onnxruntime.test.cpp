@@ -2,10 +2,10 @@
 // What the models over ONNX Runtime read from graphs, what they refuse, and what their slots hold.
 #include <sluice/core/model.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/onnxruntime_models.hpp>

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches over graphs of ONNX Runtime against our own Transformer, with the same weights, and against numpy in float64.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime.hpp>
 #include <sluice/model/checked.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/onnxruntime_models.hpp>

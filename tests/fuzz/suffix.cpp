@@ -2,7 +2,7 @@
 // A SuffixCache; the first byte says how. 'o': a program of insertions, look-ups, files and damage, beside a list of texts that is
 // searched token by token. 'f': a file of any content, whose lengths and checksums are made right: it is read, or refused in words,
 // and what was read can be used.
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <fuzz/suffix/suffix_files.hpp>
 #include <fuzz/suffix/suffix_program.hpp>

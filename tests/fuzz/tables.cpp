@@ -3,10 +3,8 @@
 // 'b': a mapped file of n-grams, whose lengths and checksums are made right. 'c': sequences of tokens for a catalogue.
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
-#include <sluice/ngram/quantise.hpp>
 
 #include <fuzz/compiled.hpp>
 

@@ -3,8 +3,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
-#include <sluice/search/rule/text_stream.hpp>
+#include <sluice/processor/stop_sequences.hpp>
 
 #include <fuzz/compiled.hpp>
 #include <text/lines.hpp>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -3,12 +3,12 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/speculative/blockwise.hpp>
 #include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
 

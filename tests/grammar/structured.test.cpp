@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/phrases.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

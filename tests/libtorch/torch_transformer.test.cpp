@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Transformer of torch is held against that of Eigen, which has tests of its own.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <libtorch/scores.hpp>
 #include <libtorch/torch_transformer.hpp>

@@ -3,14 +3,13 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -2,8 +2,8 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/ensemble.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

@@ -3,9 +3,9 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/projected.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/combining.hpp>

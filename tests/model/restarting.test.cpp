@@ -3,8 +3,8 @@
 #include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

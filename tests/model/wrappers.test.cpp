@@ -3,19 +3,17 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/frames/with_text_model.hpp>
+#include <sluice/frames/language_model.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/fused.hpp>
-#include <sluice/model/interpolate.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/model/token_by_token.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_heads.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/heads.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of 200,003 words that others made, and the scores that others gave for it (log10, with the end).
-#include <sluice/ngram/arpa.hpp>
+#include <sluice/ngram/ngram_table.hpp>
 
 #include <support/catch.hpp>
 

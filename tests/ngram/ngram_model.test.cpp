@@ -3,14 +3,14 @@
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/fused.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_model.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/greedy/forced_score.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/ngram/ngram_table.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
-#include <sluice/ngram/quantise.hpp>
 
 #include <support/catch.hpp>
 #include <support/combining.hpp>

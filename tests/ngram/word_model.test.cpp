@@ -2,10 +2,10 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/model/fused.hpp>
-#include <sluice/ngram/arpa.hpp>
-#include <sluice/ngram/word_model.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/exact/exact_search.hpp>
+#include <sluice/ngram/ngram_model.hpp>
+#include <sluice/ngram/ngram_table.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>

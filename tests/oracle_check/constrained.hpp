@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/common/phrase.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/rule/rules.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,9 +3,8 @@
 /// fairseq_dba_unordered.json, fairseq_dba_ordered.json: n-best lists of fairseq's LexicallyConstrainedBeamSearch.
 #pragma once
 
-#include <sluice/search/constraint/constrained_presets.hpp>
-#include <sluice/search/constraint/ordered_phrases.hpp>
-#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <support/reference_trackers.hpp>
 

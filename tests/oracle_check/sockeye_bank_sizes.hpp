@@ -3,7 +3,7 @@
 /// sockeye_bank_sizes.json: how Sockeye divides a beam among banks.
 #pragma once
 
-#include <sluice/search/constraint/bank_sizes.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,8 +3,8 @@
 /// sockeye_dba.json, sockeye_edge.json, sockeye_gbs_sim.json: the final beams of Sockeye's constrained decoding.
 #pragma once
 
-#include <sluice/search/constraint/constrained_presets.hpp>
-#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <support/reference_trackers.hpp>
 

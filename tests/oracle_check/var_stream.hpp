@@ -4,9 +4,8 @@
 #pragma once
 
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that begins anywhere and ends anywhere: lines of scores and products. Each array ends with its last number, so that
 // the address sanitizer sees who reads, or writes, further.
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <support/catch.hpp>
 #include <support/line_reference.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <support/allocations.hpp>
 #include <support/catch.hpp>

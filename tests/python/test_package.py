@@ -90,7 +90,7 @@ class Options(unittest.TestCase):
             _library.library.sluice_search_free(handle)
 
     def test_presets_are_those_of_the_header(self):
-        text = (ROOT / "include/sluice/search/beam/presets.hpp").read_text()
+        text = (ROOT / "include/sluice/search/presets.hpp").read_text()
         found = re.findall(r"^inline BeamSearch (\w+)\((.*?)\) \{\n  return (\{.*?\});\n\}", text, re.M | re.S)
         self.assertEqual(len(found), 6)
         for name, parameters, body in found:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/result/minimum_bayes_risk.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <bleu/bleu.hpp>
 #include <bleu/chrf.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/result/semantic_entropy.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -4,7 +4,7 @@
 /// of guesses, their rows and the rules are taken from the library.
 #pragma once
 
-#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <support/catch.hpp>
 #include <support/told_blocks.hpp>

@@ -7,8 +7,8 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

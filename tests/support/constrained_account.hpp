@@ -5,9 +5,9 @@
 #pragma once
 
 #include <sluice/core/expansion.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/constraint/bank_sizes.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <algorithm>
 #include <cmath>

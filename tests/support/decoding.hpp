@@ -6,7 +6,7 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/catch.hpp>

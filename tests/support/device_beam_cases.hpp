@@ -10,9 +10,9 @@
 #include <sluice/cuda/device/scores.cuh>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <support/decoding.hpp>
 #include <support/device_memory.hpp>

@@ -5,9 +5,9 @@
 
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -3,9 +3,9 @@
 /// Beam searches with random options.
 #pragma once
 
-#include <sluice/search/beam/beam_options.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/common/length.hpp>
+#include <sluice/search/beam_options.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/length.hpp>
 
 #include <cstdint>
 #include <random>

@@ -6,7 +6,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/search/rule/rule.hpp>
+#include <sluice/processor/logits_processor.hpp>
 
 #include <support/catch.hpp>
 

@@ -6,7 +6,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/frames/text_score.hpp>
+#include <sluice/frames/language_model.hpp>
 
 #include <support/table_model.hpp>
 

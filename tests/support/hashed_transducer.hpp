@@ -7,7 +7,6 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/frames/transducer_tokens.hpp>
 
 #include <support/table_model.hpp>
 

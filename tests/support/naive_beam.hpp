@@ -5,7 +5,7 @@
 
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/drawn_lines.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/search/constraint/constraints.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <support/table_model.hpp>
 

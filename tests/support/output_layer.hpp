@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/core/query.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
 
 #include <support/random_query.hpp>
 

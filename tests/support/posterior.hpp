@@ -6,7 +6,7 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/smc/potential.hpp>
+#include <sluice/search/particle_sample.hpp>
 
 #include <support/brute_force.hpp>
 #include <support/table_model.hpp>

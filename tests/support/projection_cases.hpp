@@ -7,8 +7,8 @@
 #include <sluice/cuda/projection/clustered_projection.cuh>
 #include <sluice/cuda/projection/dense_projection.cuh>
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>

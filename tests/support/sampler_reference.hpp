@@ -4,7 +4,7 @@
 /// does, tests/engine/llama_samplers.test.cpp asks llama.cpp itself.
 #pragma once
 
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <algorithm>
 #include <cmath>

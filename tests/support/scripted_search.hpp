@@ -6,7 +6,7 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/search/common/length.hpp>
+#include <sluice/search/length.hpp>
 
 #include <algorithm>
 #include <cstddef>

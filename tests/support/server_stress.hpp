@@ -5,8 +5,8 @@
 
 #include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server_options.hpp>
-#include <sluice/schedule/streaming.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -5,8 +5,8 @@
 
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/check/slot_contract.hpp>
 #include <sluice/model/detail/forwarding.hpp>
+#include <sluice/model/detail/slot_contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
+#include <sluice/processor/stop_sequences.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

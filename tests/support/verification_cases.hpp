@@ -7,8 +7,8 @@
 #include <sluice/core/plan.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/cuda/verify/verification.cuh>
-#include <sluice/search/blockwise/acceptance_rules.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <support/catch.hpp>
 

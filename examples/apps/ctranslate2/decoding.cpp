@@ -2,15 +2,12 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/ctranslate2.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/greedy/greedy_presets.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <ctranslate2/decoding.hpp>
 

@@ -3,7 +3,7 @@
 /// The command line of translate_ct2.
 #pragma once
 
-#include <sluice/output/packed/precision.hpp>
+#include <sluice/output/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,10 +4,9 @@
 // with Debian's libtorch, since both bring a protobuf of their own.
 
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <libtorch/scores.hpp>
 #include <libtorch/torch_transformer.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 
 #include <llama/run.hpp>
 #include <vector>

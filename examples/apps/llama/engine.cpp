@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/search/blockwise/acceptance_rules.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 
 #include <text/lines.hpp>
 #include <text/ngrams.hpp>

@@ -8,7 +8,7 @@
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/ngram/word_model.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 
 #include <filesystem>
 #include <llama/options.hpp>

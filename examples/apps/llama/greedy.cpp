@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <llama/run.hpp>
 

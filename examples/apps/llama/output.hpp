@@ -4,8 +4,7 @@
 #pragma once
 
 #include <sluice/core/result.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
-#include <sluice/search/rule/text_stream.hpp>
+#include <sluice/processor/stop_sequences.hpp>
 
 #include <nlohmann/json.hpp>
 

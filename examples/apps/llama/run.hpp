@@ -6,13 +6,12 @@
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/structure.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
 
 #include <text/bias.hpp>
 

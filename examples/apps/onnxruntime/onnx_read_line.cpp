@@ -2,14 +2,14 @@
 // onnx_read_line: the text of pictures of lines, by a recogniser of PP-OCR under ONNX Runtime: best path, beam, words, boosted phrases.
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime_graph.hpp>
-#include <sluice/frames/ctc_best_path.hpp>
+#include <sluice/frames/ctc_alignment.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/frames/ctc_beam_search.hpp>
-#include <sluice/search/frames/lexicon.hpp>
-#include <sluice/search/rule/rules.hpp>
+#include <sluice/frames/lexicon.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/penalties.hpp>
 
 #include <text/bias.hpp>
 #include <text/command_line.hpp>

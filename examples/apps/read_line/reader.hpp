@@ -5,7 +5,7 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/safetensors.hpp>

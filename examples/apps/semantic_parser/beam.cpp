@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <semantic_parser/decoding.hpp>
 

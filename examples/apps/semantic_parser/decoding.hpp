@@ -5,8 +5,7 @@
 
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <semantic_parser/decoding.hpp>
 

@@ -5,8 +5,8 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <Eigen/Core>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/packed/instruction_set.hpp>
+#include <sluice/output/instruction_set.hpp>
 
 #include <text/command_line.hpp>
 

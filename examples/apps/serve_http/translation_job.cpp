@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/noise.hpp>
-#include <sluice/search/constraint/grid_beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
 
 #include <text/lines.hpp>
 #include <translate/beam.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
-#include <sluice/schedule/streaming.hpp>
 
 #include <http/memory.hpp>
 #include <optional>

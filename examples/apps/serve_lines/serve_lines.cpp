@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // serve_lines: translates lines as they arrive, and prints the time each took. An example of serving with sluice.
 
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <text/command_line.hpp>
 #include <text/lines.hpp>

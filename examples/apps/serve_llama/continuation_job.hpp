@@ -6,17 +6,15 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/engine/llama_tokenizer.hpp>
 #include <sluice/grammar/structure.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/green_list.hpp>
-#include <sluice/search/rule/one_of.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/rule/stop_sequences.hpp>
-#include <sluice/search/rule/text_stream.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/one_of.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,9 +6,9 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/search/rule/dry.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <chrono>
 #include <cstddef>

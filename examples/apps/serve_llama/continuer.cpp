@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <text/lines.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/simultaneous/commitment.hpp>
+#include <sluice/result/commitment.hpp>
 
 #include <text/lines.hpp>
 #include <translate/tokenizer.hpp>

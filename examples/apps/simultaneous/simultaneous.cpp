@@ -2,8 +2,7 @@
 // simultaneous: translates while its input is still coming, word by word, and never takes back what it wrote. With --report it
 // measures how far that lags and what it costs.
 
-#include <sluice/simultaneous/commit_policy.hpp>
-#include <sluice/simultaneous/latency.hpp>
+#include <sluice/result/commitment.hpp>
 
 #include <bleu/bleu.hpp>
 #include <simultaneous/sentence.hpp>

@@ -2,9 +2,9 @@
 // structured: fills a form from sentences. The form is a JSON schema whose values are words. The shipped model writes only
 // sentences, so a grammar allows only sentences from which the form can be read.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/structure.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <text/command_line.hpp>
 #include <text/grammar.hpp>

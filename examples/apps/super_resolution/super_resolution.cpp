@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // super_resolution: small images in, large ones out: greedily, by exact blocks, by blocks that may be off by epsilon.
 
-#include <sluice/search/blockwise/acceptance_rules.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <text/lines.hpp>
 

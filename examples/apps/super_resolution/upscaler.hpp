@@ -5,10 +5,9 @@
 
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/model/residual_heads.hpp>
-#include <sluice/model/with_heads.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/speculative/heads.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/heads.hpp>

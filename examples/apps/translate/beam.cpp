@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <translate/beam.hpp>
 #include <translate/workers.hpp>

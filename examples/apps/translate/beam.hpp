@@ -3,7 +3,7 @@
 /// Beam search with the options of the command line.
 #pragma once
 
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <translate/options.hpp>
 

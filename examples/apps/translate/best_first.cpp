@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/beam/best_first_beam.hpp>
+#include <sluice/search/best_first_beam.hpp>
 
 #include <translate/beam.hpp>
 #include <translate/workers.hpp>

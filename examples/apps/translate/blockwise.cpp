@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/blockwise/blockwise.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <translate/workers.hpp>
 

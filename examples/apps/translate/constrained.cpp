@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/grid_beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
 
 #include <translate/beam.hpp>
 #include <translate/whole_words.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/statistics.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
+#include <sluice/output/clustered_projection.hpp>
 
 #include <translate/exchange.hpp>
 #include <translate/model.hpp>

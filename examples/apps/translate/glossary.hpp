@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/search/common/phrase_matcher.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <text/lines.hpp>
 #include <text/words.hpp>

@@ -6,8 +6,8 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
 
 #include <cstddef>
 #include <span>

@@ -3,9 +3,9 @@
 /// Masks: forbidden phrases, n-gram blocking and penalties, for any search; and boosted phrases.
 #pragma once
 
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 
 #include <text/bias.hpp>
 #include <translate/options.hpp>

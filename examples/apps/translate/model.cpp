@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/model.hpp>
-#include <sluice/file/clusters_file.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/ngram/ngram_model.hpp>
+#include <sluice/output/train_clusters.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/transformer.hpp>

@@ -9,8 +9,8 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/any_model.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <translate/output.hpp>
 #include <translate/tokenizer.hpp>

@@ -3,7 +3,7 @@
 /// The command line of translate.
 #pragma once
 
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <text/grammar.hpp>
 #include <text/samplers.hpp>

@@ -6,9 +6,9 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <cstdint>
 #include <span>

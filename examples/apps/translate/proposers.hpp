@@ -3,13 +3,11 @@
 /// The models that --proposer names.
 #pragma once
 
-#include <sluice/model/residual_heads.hpp>
-#include <sluice/model/with_draft.hpp>
-#include <sluice/model/with_heads.hpp>
-#include <sluice/model/with_lookup.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
-#include <sluice/suffix/with_suffix_cache.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/heads.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <transformer/heads.hpp>
 #include <transformer/transformer.hpp>

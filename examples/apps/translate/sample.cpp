@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <translate/workers.hpp>
 

@@ -5,8 +5,7 @@
 
 #include <sluice/core/model.hpp>
 #include <sluice/core/schedule.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <translate/options.hpp>
 

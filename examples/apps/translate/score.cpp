@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/search/greedy/forced_score.hpp>
+#include <sluice/search/forced_score.hpp>
 
 #include <translate/workers.hpp>
 

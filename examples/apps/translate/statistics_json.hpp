@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/core/statistics.hpp>
-#include <sluice/output/clusters/clustered_projection.hpp>
-#include <sluice/output/packed/instruction_set.hpp>
-#include <sluice/output/packed/precision.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/precision.hpp>
 
 #include <translate/blocks.hpp>
 #include <translate/model.hpp>

@@ -5,10 +5,9 @@
 
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/rule/forbidden.hpp>
-#include <sluice/search/rule/green_list.hpp>
-#include <sluice/search/rule/rules.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <translate/masks.hpp>
 #include <translate/model.hpp>

@@ -5,7 +5,7 @@
 
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/common/phrase_matcher.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <text/lines.hpp>
 #include <text/words.hpp>

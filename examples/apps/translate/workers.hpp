@@ -7,7 +7,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/schedule/intake.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <translate/decoders.hpp>
 #include <translate/exchange.hpp>

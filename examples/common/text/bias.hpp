@@ -3,8 +3,8 @@
 /// Boosted phrases as text: from files and requests to a sluice::Bias.
 #pragma once
 
-#include <sluice/search/bias/bias.hpp>
-#include <sluice/search/common/phrase.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <text/lines.hpp>
 #include <text/words.hpp>

@@ -3,7 +3,6 @@
 /// Tables of n-grams from files.
 #pragma once
 
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 
 #include <text/lines.hpp>

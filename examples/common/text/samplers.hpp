@@ -3,11 +3,10 @@
 /// Samplers as options of a command line, under llama.cpp's names.
 #pragma once
 
-#include <sluice/search/rule/dry.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <text/lines.hpp>
 

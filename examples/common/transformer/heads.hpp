@@ -3,9 +3,8 @@
 /// The proposal heads of a file.
 #pragma once
 
-#include <sluice/model/residual_heads.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/speculative/heads.hpp>
 
 #include <transformer/safetensors.hpp>
 

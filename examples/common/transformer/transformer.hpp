@@ -8,9 +8,8 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/paged_cache.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <transformer/attention.hpp>
 #include <transformer/weights.hpp>

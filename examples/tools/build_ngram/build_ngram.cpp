@@ -2,10 +2,8 @@
 // build_ngram: text or ARPA in, a table of n-grams out; and what a table says of a text.
 
 #include <sluice/core/types.hpp>
-#include <sluice/ngram/arpa.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
-#include <sluice/ngram/quantise.hpp>
 
 #include <text/lines.hpp>
 #include <text/write_file.hpp>

@@ -3,10 +3,10 @@
 // and Byrne 2019). Any other Model would do in place of the shipped one.
 
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/best_first_beam.hpp>
-#include <sluice/search/exact/exact_search.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/exact_search.hpp>
 
 #include <bleu/bleu.hpp>
 #include <text/command_line.hpp>

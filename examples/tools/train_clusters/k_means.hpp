@@ -4,7 +4,7 @@
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/clusters/k_means.hpp>
+#include <sluice/output/k_means.hpp>
 
 #include <train_clusters/options.hpp>
 

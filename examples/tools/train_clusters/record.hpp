@@ -6,11 +6,11 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/decoder.hpp>
-#include <sluice/output/clusters/record_hidden.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/train_clusters.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <transformer/transformer.hpp>
 #include <transformer/weights.hpp>

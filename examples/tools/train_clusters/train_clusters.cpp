@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // train_clusters: text in, the clusters of a clustered vocabulary projection out.
 
-#include <sluice/file/clusters_file.hpp>
-#include <sluice/output/clusters/record_hidden.hpp>
-#include <sluice/output/clusters/train_clusters.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/train_clusters.hpp>
 
 #include <text/lines.hpp>
 #include <transformer/weights.hpp>

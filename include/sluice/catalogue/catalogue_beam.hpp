@@ -18,12 +18,10 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/detail/beam_state.hpp>
-#include <sluice/search/beam/detail/candidates.hpp>
-#include <sluice/search/beam/detail/closing.hpp>
-#include <sluice/search/beam/detail/survivors.hpp>
-#include <sluice/search/rule/rule.hpp>
+#include <sluice/processor/logits_processor.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/detail/beam_state.hpp>
+#include <sluice/search/detail/beam_steps.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Result: hypotheses, or the reason why there are none.
+/// Result: hypotheses, or the reason why there are none. ResultOrder: in which order results come.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,6 +15,12 @@
 #include <vector>
 
 namespace sluice::inline v0 {
+
+/// In which order decode_each() hands out results.
+enum class ResultOrder : std::uint8_t {
+  input,  ///< that of the inputs: a result waits for those before it
+  ended,  ///< as sentences end; Result::id says which input it was
+};
 
 /// The model's distribution where a token was chosen, before any rule, temperature or truncation: see Confidence.
 struct Choice {

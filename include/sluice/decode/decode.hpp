@@ -14,14 +14,12 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>
+#include <sluice/decode/detail/interfaces.hpp>
+#include <sluice/decode/detail/loop_handle.hpp>
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/detail/run_to_end.hpp>
-#include <sluice/decode/loop/interfaces.hpp>
-#include <sluice/decode/loop/loop_handle.hpp>
-#include <sluice/decode/result_order.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 #ifndef SLUICE_COMPILED
 #include <sluice/decode/detail/run_to_end_definition.hpp>
 #endif

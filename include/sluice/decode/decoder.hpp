@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Decoder: a model, a search and a schedule. A thin typed shell around decode/loop/.
+/// Decoder: a model, a search and a schedule. A thin typed shell around decode/detail/loop.hpp.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,14 +15,13 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/trace.hpp>
+#include <sluice/decode/detail/check_needs.hpp>
+#include <sluice/decode/detail/loop_handle.hpp>
 #include <sluice/decode/detail/misfits.hpp>
-#include <sluice/decode/loop/check_needs.hpp>
-#include <sluice/decode/loop/loop_handle.hpp>
-#include <sluice/decode/loop/searches_of.hpp>
-#include <sluice/decode/loop/typed.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/intake.hpp>
+#include <sluice/decode/detail/searches_of.hpp>
+#include <sluice/decode/detail/typed.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <concepts>
 #include <cstddef>

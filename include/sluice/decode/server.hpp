@@ -17,10 +17,9 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/detail/serving_handle.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server_options.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
-#include <sluice/schedule/intake.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <concepts>
 #include <cstddef>

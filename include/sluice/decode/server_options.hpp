@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/schedule/intake.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <chrono>
 #include <cstddef>

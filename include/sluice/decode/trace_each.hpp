@@ -11,7 +11,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/typed.hpp>
+#include <sluice/decode/detail/typed.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/engine/llama_batch.hpp>
+#include <sluice/engine/detail/llama_batch.hpp>
 #include <sluice/engine/llama_tokenizer.hpp>
 
 #include <algorithm>

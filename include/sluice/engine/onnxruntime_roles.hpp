@@ -7,7 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/engine/onnxruntime_batch.hpp>
+#include <sluice/engine/detail/onnxruntime_batch.hpp>
 #include <sluice/engine/onnxruntime_graph.hpp>
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/json_schema.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -11,7 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/search/rule/ruled.hpp>
+#include <sluice/processor/processed.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/watermark/watermark_key.hpp>
+#include <sluice/watermark/watermark.hpp>
 
 #include <cstddef>
 #include <cstdint>

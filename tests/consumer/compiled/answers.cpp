@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of the searches that the library holds, over a random model, and of one that it does not hold: ANSWERS() tells them.
 #include <sluice/decode/server.hpp>
-#include <sluice/search/beam/best_first_beam.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/constraint/constraints.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/rule/penalties.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/stochastic_beam.hpp>
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <cstdint>
 #include <exception>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's projection against the headers' own, which this file compiles for this machine: the same instructions, the same bits.
-#include <sluice/output/packed/instruction_set.hpp>
-#include <sluice/output/projection/compiled_projection.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
+#include <sluice/output/compiled_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/instruction_set.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the servers' Retold tells of outputs: the model's own numbers, whatever the search, which does not notice.
 #include <sluice/decode/decode.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
 
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/search/frames/transducer_beam.hpp>
-#include <sluice/search/frames/transducer_greedy.hpp>
+#include <sluice/frames/transducer_beam.hpp>
 
 #include <support/catch.hpp>
 #include <transformer/safetensors.hpp>

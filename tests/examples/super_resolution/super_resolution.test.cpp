@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/core/query.hpp>
-#include <sluice/search/blockwise/acceptance_rules.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/simd/aligned_vector.hpp>
+#include <sluice/output/aligned_vector.hpp>
 
 #include <support/catch.hpp>
 #include <transformer/attention.hpp>

@@ -2,9 +2,9 @@
 // The first 200 development sentences under constraints, against what fairseq's LexicallyConstrainedBeamSearch (unordered)
 // found with the same float32 weights; and under the library's own automaton and search.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/search/constraint/constrained_presets.hpp>
-#include <sluice/search/constraint/phrases.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <support/catch.hpp>
 #include <support/reference_trackers.hpp>

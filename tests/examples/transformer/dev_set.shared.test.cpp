@@ -2,11 +2,11 @@
 // The 2,000 development sentences against what an independent implementation (PyTorch, and fairseq's beam search over it)
 // decoded with the same float32 weights; and the same again for every batch size, order and precision.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

@@ -2,12 +2,12 @@
 // The shipped weights on the shipped sample against what PyTorch and plainly written searches find with them:
 // examples/apps/translate/model/reference.py made tests/references/sample.json.
 #include <sluice/decode/decode.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/constraint/constrained_presets.hpp>
-#include <sluice/search/constraint/phrases.hpp>
-#include <sluice/search/greedy/greedy.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/greedy.hpp>
 
 #include <support/catch.hpp>
 #include <support/reference_trackers.hpp>

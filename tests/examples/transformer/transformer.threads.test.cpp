@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real model under all the threads that there are: writers, a worker, an encoder beside it.
 #include <sluice/decode/decode.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
-#include <sluice/output/projection/dense_projection.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>

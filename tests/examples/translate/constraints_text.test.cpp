@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What examples/apps/translate makes of --constraints and --glossary: demands, terms, whole words.
-#include <sluice/search/constraint/automaton.hpp>
+#include <sluice/search/constraints.hpp>
 
 #include <support/catch.hpp>
 #include <translate/demands.hpp>

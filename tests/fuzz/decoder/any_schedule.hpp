@@ -4,8 +4,7 @@
 #pragma once
 
 #include <sluice/core/schedule.hpp>
-#include <sluice/schedule/batched.hpp>
-#include <sluice/schedule/streaming.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <fuzz/decoder/bytes.hpp>
 #include <support/table_model.hpp>

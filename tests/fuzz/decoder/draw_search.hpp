@@ -3,20 +3,19 @@
 /// Searches as bytes say: options that make sense, and some that do not.
 #pragma once
 
-#include <sluice/core/acceptance.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/beam/diverse_beam_search.hpp>
-#include <sluice/search/beam/presets.hpp>
-#include <sluice/search/blockwise/acceptance_rules.hpp>
-#include <sluice/search/blockwise/blockwise.hpp>
-#include <sluice/search/constraint/constrained_beam_search.hpp>
-#include <sluice/search/exact/exact_search.hpp>
-#include <sluice/search/greedy/greedy.hpp>
-#include <sluice/search/rule/ruled.hpp>
-#include <sluice/search/rule/rules.hpp>
-#include <sluice/search/sample/sample.hpp>
-#include <sluice/search/sample/stochastic_beam.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <fuzz/decoder/any_search.hpp>
 #include <fuzz/decoder/bytes.hpp>

@@ -6,7 +6,7 @@
 
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/detail/catalogue_format.hpp>
-#include <sluice/file/clusters_file.hpp>
+#include <sluice/output/train_clusters.hpp>
 
 #include <fuzz/compiled.hpp>
 #include <transformer/safetensors.hpp>

@@ -7,9 +7,9 @@
 #include <sluice/catalogue/detail/catalogue_format.hpp>
 #include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/suffix/detail/suffix_file.hpp>
-#include <sluice/suffix/detail/suffix_guesses.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/speculative/detail/suffix_file.hpp>
+#include <sluice/speculative/detail/suffix_guesses.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <fuzz/compiled.hpp>
 

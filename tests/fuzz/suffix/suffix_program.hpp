@@ -4,8 +4,8 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/suffix/detail/suffix_guesses.hpp>
-#include <sluice/suffix/suffix_cache.hpp>
+#include <sluice/speculative/detail/suffix_guesses.hpp>
+#include <sluice/speculative/suffix_cache.hpp>
 
 #include <fuzz/compiled.hpp>
 #include <fuzz/decoder/bytes.hpp>

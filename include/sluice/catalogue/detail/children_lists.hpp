@@ -7,9 +7,8 @@
 
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/catalogue/switched_off.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/search/beam/detail/beam_state.hpp>
+#include <sluice/search/detail/beam_state.hpp>
 
 #include <algorithm>
 #include <cstddef>

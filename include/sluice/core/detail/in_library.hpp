@@ -11,7 +11,7 @@ namespace sluice::inline v0::detail {
 
 struct AnySearches;
 
-/// The searches of a decoder: decode/loop/searches_of.hpp.
+/// The searches of a decoder: decode/detail/searches_of.hpp.
 template <class S>
 std::unique_ptr<AnySearches> make_searches(S search);
 

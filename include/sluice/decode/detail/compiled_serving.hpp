@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/statistics.hpp>
-#include <sluice/decode/loop/compiled_loop.hpp>
-#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/detail/compiled_loop.hpp>
+#include <sluice/decode/detail/interfaces.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/request.hpp>
-#include <sluice/output/line/log_softmax_top_k.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
 
 #include <concepts>
 #include <type_traits>

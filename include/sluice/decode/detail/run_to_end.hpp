@@ -7,8 +7,7 @@
 
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/decode/loop/loop_handle.hpp>
-#include <sluice/decode/result_order.hpp>
+#include <sluice/decode/detail/loop_handle.hpp>
 
 #include <functional>
 

@@ -8,9 +8,8 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/detail/loop_handle.hpp>
 #include <sluice/decode/detail/run_to_end.hpp>
-#include <sluice/decode/loop/loop_handle.hpp>
-#include <sluice/decode/result_order.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/decode/loop/interfaces.hpp>
+#include <sluice/decode/detail/interfaces.hpp>
 #include <sluice/decode/server_options.hpp>
 
 #include <condition_variable>

@@ -12,8 +12,8 @@ namespace sluice::inline v0::detail {
 using ServingHandle = CompiledServing;
 }
 #else
+#include <sluice/decode/detail/loop.hpp>
 #include <sluice/decode/detail/serving.hpp>
-#include <sluice/decode/loop/loop.hpp>
 
 namespace sluice::inline v0::detail {
 using ServingHandle = Serving<Loop>;

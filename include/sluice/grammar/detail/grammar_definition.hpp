@@ -13,7 +13,6 @@
 #include <sluice/grammar/detail/regex.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/json_schema.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,6 @@
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_bytes.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/json_schema.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,9 +7,9 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cmath>

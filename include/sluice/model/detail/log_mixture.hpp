@@ -6,10 +6,10 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/simd/log_add.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cmath>

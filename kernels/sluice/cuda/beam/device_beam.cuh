@@ -27,8 +27,8 @@
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/common/prefix.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/history.hpp>
 
 #include <cuda_runtime.h>
 

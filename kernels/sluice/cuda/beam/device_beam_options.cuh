@@ -12,7 +12,7 @@
 #include <sluice/cuda/device/step_options.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/search/beam/beam_search.hpp>
+#include <sluice/search/beam_search.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/upload.cuh>
 #include <sluice/cuda/device/error.cuh>
-#include <sluice/model/page_table.hpp>
+#include <sluice/model/paged_cache.hpp>
 
 #include <cuda_runtime.h>
 

@@ -7,7 +7,7 @@
 
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/step_options.cuh>
-#include <sluice/output/clusters/clustered_options.hpp>
+#include <sluice/output/clusters.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -14,8 +14,7 @@
 
 namespace sluice::inline v0::cuda {
 
-/// Which guesses are accepted: sluice's rules of the same names (core/acceptance.hpp,
-/// search/blockwise/acceptance_rules.hpp).
+/// Which guesses are accepted: sluice's rules of the same names (speculative/acceptance.hpp).
 enum class Accept : std::int32_t {
   exact,     ///< the line's best token
   top_k,     ///< the n best

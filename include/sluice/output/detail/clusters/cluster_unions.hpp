@@ -9,10 +9,9 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/clusters/clustered_options.hpp>
-#include <sluice/output/clusters/clusters.hpp>
-#include <sluice/output/clusters/nearest_centroid.hpp>
+#include <sluice/output/clusters.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
+#include <sluice/output/k_means.hpp>
 
 #include <algorithm>
 #include <cstddef>

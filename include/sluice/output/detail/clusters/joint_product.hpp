@@ -8,11 +8,11 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/output/detail/clusters/cluster_unions.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
 #include <sluice/output/detail/projection/subset_projection.hpp>
-#include <sluice/output/projection/projection_pass.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

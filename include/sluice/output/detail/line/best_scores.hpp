@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/simd_count.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -7,10 +7,10 @@
 
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/best_scores.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

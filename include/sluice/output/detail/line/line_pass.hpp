@@ -11,7 +11,7 @@
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line_lists.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,13 +5,13 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/int8_pairs.hpp>
 #include <sluice/output/detail/packed/loads.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
 #include <sluice/output/detail/tile/permission.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -14,7 +14,7 @@
 #include <sluice/output/detail/packed/product_writer.hpp>
 #include <sluice/output/detail/packed/products.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <cstddef>
 #include <cstdint>

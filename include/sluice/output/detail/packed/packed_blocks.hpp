@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/loads.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/transpose.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

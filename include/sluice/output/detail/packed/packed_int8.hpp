@@ -6,13 +6,13 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/dot_panels.hpp>
 #include <sluice/output/detail/packed/int8_dot.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/packed/quantise.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/tile/tiles.hpp>
-#include <sluice/output/simd/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

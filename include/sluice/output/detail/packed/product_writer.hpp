@@ -7,7 +7,7 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/packed/epilogue.hpp>
+#include <sluice/output/precision.hpp>
 
 #include <cstddef>
 #include <limits>

@@ -9,14 +9,13 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/output/detail/packed/gathered_matrix.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/output/line/line_lists.hpp>
-#include <sluice/output/packed/packed_matrix.hpp>
-#include <sluice/output/packed/packed_rows.hpp>
-#include <sluice/output/projection/projection_pass.hpp>
+#include <sluice/output/line_lists.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -20,7 +20,7 @@
 #include <sluice/cuda/line/line_task.cuh>
 #include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
-#include <sluice/search/common/bans.hpp>
+#include <sluice/search/history.hpp>
 
 #include <cuda_runtime.h>
 

@@ -9,8 +9,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
-#include <sluice/search/beam/beam_search.hpp>
-#include <sluice/search/common/history.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/history.hpp>
 
 #include <cstddef>
 #include <cstdint>

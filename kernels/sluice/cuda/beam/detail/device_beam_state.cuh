@@ -11,7 +11,7 @@
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
-#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam_options.hpp>
 
 #include <cstdint>
 

@@ -7,13 +7,13 @@
 
 #include <sluice/cuda/beam/detail/device_beam_state.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
-#include <sluice/search/beam/beam_options.hpp>
+#include <sluice/search/beam_options.hpp>
 
 #include <cstdint>
 
 namespace sluice::inline v0::cuda::detail {
 
-/// The rules of search/beam/stopping.hpp, after a step.
+/// The rules of search/detail/beam_steps.hpp, after a step.
 class BeamStopping {
  public:
   SLUICE_DEVICE BeamStopping(BeamTask const& task, BeamWarpMemory const& memory, BeamSentence const& now,

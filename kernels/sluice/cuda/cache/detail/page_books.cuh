@@ -10,7 +10,7 @@
 #include <sluice/cuda/cache/detail/check_rows.cuh>
 #include <sluice/cuda/cache/detail/page_copies.cuh>
 #include <sluice/cuda/cache/paged_cache_options.cuh>
-#include <sluice/model/page_table.hpp>
+#include <sluice/model/paged_cache.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_query.cuh>
-#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line_lists.hpp>
 
 #include <cstddef>
 #include <span>

@@ -11,7 +11,7 @@
 #include <sluice/cuda/expand/detail/add_line.cuh>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
-#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line_lists.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -24,7 +24,7 @@
 #include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
-#include <sluice/output/line/line_lists.hpp>
+#include <sluice/output/line_lists.hpp>
 
 #include <cuda_runtime.h>
 

@@ -19,7 +19,7 @@
 #include <sluice/cuda/projection/detail/product_choice.cuh>
 #include <sluice/cuda/projection/detail/projection_launch.cuh>
 #include <sluice/cuda/projection/detail/union_lines.cuh>
-#include <sluice/output/clusters/clusters.hpp>
+#include <sluice/output/clusters.hpp>
 
 #include <cuda_runtime.h>
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Speculative decoding with a draft model.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/detail/in_library.hpp>
+#include <sluice/core/error.hpp>
+#include <sluice/core/expansion.hpp>
+#include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
+#include <sluice/core/types.hpp>
+#include <sluice/model/detail/combine.hpp>
+#include <sluice/model/detail/forwarding.hpp>
+#include <sluice/model/detail/slot_tokens.hpp>
+#include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/detail/draft_trees.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#define SLUICE_BAD_DRAFT                                                                                               \
+  "sluice: a draft model must be ragged, take blocks and roll back (sluice::Restarting gives roll-back)"
+
+namespace sluice::inline v0 {
+
+namespace detail {
+
+/// What a model and its draft model have encoded.
+template <class M, class D>
+struct EncodedByBoth {
+  using Encoded = void;
+};
+template <EncodingModel M, EncodingModel D>
+struct EncodedByBoth<M, D> {
+  struct Encoded {
+    typename M::Encoded model;
+    typename D::Encoded draft;
+  };
+};
+
+}  // namespace detail
+
+/// A model with a draft model that makes its guesses token by token, for all sentences of a step together (speculative
+/// decoding: Leviathan et al. 2023; Xia et al. 2023 for encoder-decoders). The draft model has its own slots under the
+/// same numbers, feeds itself the tokens that were accepted, and rolls back by itself. It reads the same sources and
+/// has the same vocabulary.
+///
+/// `Choice` says how the draft model chooses tokens: acceptance::Exact takes its best token; acceptance::Sampling{...}
+/// takes what Sample would draw with the sentence's seed. Use acceptance::Sampling where Blockwise samples. A guess
+/// costs one call of the draft model for all sentences that still want one.
+///
+/// For a search that takes trees, a beam of the draft model makes them, as wide as the number of paths that the search
+/// takes, with one call for all guesses of a depth. If guesses are to be drawn (acceptance::Rejection), they are drawn
+/// from the draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
+///
+/// Refers to both models, which must outlive it. Encodes ahead if both do.
+template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>
+class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
+  using Base = detail::Forwarding<M>;
+  static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
+  static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");
+  static constexpr Abilities needed{.ragged = true, .blocks = true, .roll_back = true};
+  static_assert(!detail::KnownAbilities<D> || detail::known_abilities<D>().include(needed), SLUICE_BAD_DRAFT);
+
+ public:
+  using Source = typename M::Source;
+  using Encoded = typename detail::EncodedByBoth<M, D>::Encoded;  ///< void unless both encode
+
+  /// \throws std::invalid_argument  if the vocabularies differ, or the draft model lacks a needed ability
+  WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
+      : Base(model), draft_(draft), expander_(std::move(expander)), choice_(choice) {
+    vocabulary_ = model.vocabulary();
+    detail::check_same(vocabulary_, draft.vocabulary(), "WithDraft: draft", "the model");
+    choice_.check();
+    if constexpr (marks) marker_ = choice_.marker();
+    if (!sluice::abilities(std::as_const(draft)).include(needed)) throw std::invalid_argument(SLUICE_BAD_DRAFT);
+  }
+
+  bool encodes() const { return Base::encodes() && sluice::encodes(std::as_const(draft_)); }
+  bool proposes() const { return true; }
+
+  Limits limits() const {
+    auto both = detail::common(Base::limits(), sluice::limits(std::as_const(draft_)));
+    both.log_prob = Base::limits().log_prob;  // a draft's scores are no part of any output's
+    return both;
+  }
+
+  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+    start_both(
+        slot_numbers, [&] { this->model_.start(sources, slot_numbers); }, [&] { draft_.start(sources, slot_numbers); });
+  }
+  auto encode(std::span<Source const* const> sources) const requires(EncodingModel<M>&& EncodingModel<D>) {
+    return Encoded{Base::encode(sources), std::as_const(draft_).encode(sources)};
+  }
+  template <class Batch>
+    requires(EncodingModel<M>&& EncodingModel<D>)
+  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
+    start_both(
+        slot_numbers, [&] { this->model_.start(encoded.model, items, slot_numbers); },
+        [&] { draft_.start(encoded.draft, items, slot_numbers); });
+  }
+  void release(std::span<Slot const> slot_numbers) {
+    started_here_.clear();  // the model's forks are not forks of the draft model
+    for (auto const slot : slot_numbers) {
+      held_.clear(slot), drafted_.clear(slot);
+      auto const i = static_cast<std::size_t>(slot);
+      if (i < started_.size() && std::exchange(started_[i], std::uint8_t{0}) != 0) started_here_.push_back(slot);
+    }
+    detail::release(this->model_, slot_numbers);
+    if (!started_here_.empty()) detail::release(draft_, started_here_);
+  }
+  decltype(auto) step(std::span<Row const> rows) {
+    held_.apply(rows);
+    return this->model_.step(rows);
+  }
+
+  void propose(std::span<Draft const> drafts) {
+    texts_.resize((std::max)(texts_.size(), drafts.size()));
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      auto const held = held_[drafts[i].slot].first(static_cast<std::size_t>(drafts[i].length));
+      texts_[i].assign(held.begin(), held.end());
+      texts_[i].insert(texts_[i].end(), drafts[i].pending.begin(), drafts[i].pending.end());
+    }
+    order_.resize(drafts.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
+    std::sort(order_.begin(), order_.end(),  // rows ascend
+              [&](std::size_t a, std::size_t b) { return drafts[a].slot < drafts[b].slot; });
+    branch(drafts);
+    for (std::int32_t n = 0; ask(drafts, n); ++n) {
+      auto const answer = expander_.expand(draft_.step(std::span<Row const>(rows_)), queries_, groups_);
+      drafted_.apply(rows_);
+      for (std::size_t row = 0; row < who_.size(); ++row) {
+        auto const& draft = drafts[who_[row]];
+        auto const guess = own(answer[row], draft, n, texts_[who_[row]]).token;
+        if (guess < 0) continue;
+        draft.tokens->push_back(guess);
+        texts_[who_[row]].push_back(guess);
+      }
+    }
+  }
+
+ private:
+  static constexpr bool marks = requires(Choice const& choice) { choice.marker(); };  // Watermark
+  struct NoMarker {};
+  static auto marker_of(auto const& choice) {
+    if constexpr (requires { choice.marker(); }) return choice.marker();
+    else return NoMarker{};
+  }
+  static auto scratch_of(auto const& choice) {
+    if constexpr (requires { choice.mark_scratch(); }) return choice.mark_scratch();
+    else return NoMarker{};
+  }
+  /// The mark of guess n after `text`, which ends in the n guesses before it.
+  auto mark(Draft const& draft, std::int32_t n, std::span<Token const> text) const requires marks {
+    auto const output = (std::min)(text.size(), static_cast<std::size_t>(draft.position + n));
+    return choice_.draft_mark(marker_, text.last(output), draft.seed, draft.position + n);
+  }
+  Candidate own(Line const& line, Draft const& draft, std::int32_t n, std::span<Token const> text) {
+    if constexpr (marks)
+      if (marker_.on())
+        return choice_.own_marked(line, draft.seed, draft.position + n, scratch_, marker_, mark(draft, n, text),
+                                  weights_);
+    return choice_.own(line, draft.seed, draft.position + n, scratch_);
+  }
+  static bool branches(Draft const& draft) {
+    return draft.tree != nullptr && (draft.tree->leaves > 1 || draft.tree->draws);
+  }
+
+  /// Makes the guesses for sentences that take trees.
+  void branch(std::span<Draft const> drafts) {
+    branching_.clear(), branching_texts_.clear();
+    for (auto const i : order_)
+      if (branches(drafts[i])) branching_.push_back(&drafts[i]), branching_texts_.push_back(&texts_[i]);
+    if (branching_.empty()) return;
+    try {
+      trees_.grow(
+          branching_, branching_texts_, drafted_, vocabulary_,
+          [&](Query& query, Draft const& draft, std::int32_t n) {
+            choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+            query.mass = query.within = query.typical = 0;  // the best few are looked at, whatever the choice
+          },
+          [&](std::span<Row const> rows, std::span<Query const> queries, std::span<Group const> groups) {
+            auto const answer = expander_.expand(draft_.step(rows), queries, groups);
+            drafted_.apply(rows);
+            return answer;
+          },
+          [&](std::size_t i, std::span<Token const> path) -> std::uint64_t {
+            if constexpr (marks) {
+              if (!marker_.on() || !branching_[i]->tree->draws) return 0;
+              marked_text_ = *branching_texts_[i];
+              marked_text_.insert(marked_text_.end(), path.begin(), path.end());
+              auto const its = mark(*branching_[i], static_cast<std::int32_t>(path.size()), marked_text_);
+              return its.marked ? its.place.noise : 0;
+            } else return 0;
+          });
+    } catch (...) {
+      free_forks();  // the caller does not know of them
+      throw;
+    }
+    free_forks();
+  }
+  void free_forks() {
+    auto const forked = trees_.forked();
+    for (auto const slot : forked) drafted_.clear(slot);
+    if (!forked.empty()) detail::release(draft_, forked);
+  }
+
+  template <class F, class G>
+  void start_both(std::span<Slot const> slot_numbers, F&& start_model, G&& start_draft) {
+    for (auto const slot : slot_numbers) held_.clear(slot), drafted_.clear(slot);
+    start_model();
+    try {
+      start_draft();
+    } catch (...) {
+      detail::release(this->model_, slot_numbers);
+      throw;
+    }
+    for (auto const slot : slot_numbers) {
+      auto const i = static_cast<std::size_t>(slot);
+      if (i >= started_.size()) started_.resize(i + 1);
+      started_[i] = 1;
+    }
+  }
+
+  /// Makes the rows that lead to guess `n`, for the sentences that want it; false if none does.
+  bool ask(std::span<Draft const> drafts, std::int32_t n) {
+    rows_.clear(), queries_.clear(), groups_.clear(), who_.clear();
+    for (auto const i : order_) {
+      auto const& draft = drafts[i];
+      auto const guessed = static_cast<std::int32_t>(draft.tokens->size());
+      if (branches(draft)) continue;
+      auto const over = guessed > 0 && vocabulary_.ends(draft.tokens->back());
+      if (guessed != n || n >= draft.count || over) continue;
+      std::span<Token const> const text = texts_[i];
+      auto const had = drafted_[draft.slot];
+      auto const same = std::mismatch(had.begin(), had.end(), text.begin(), text.end() - 1).first - had.begin();
+      rows_.push_back(
+          {draft.slot, draft.slot, static_cast<std::int32_t>(same), text.subspan(static_cast<std::size_t>(same))});
+      Query query;
+      choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
+      if constexpr (marks)
+        if (marker_.on()) choice_.ask_marked(query, marker_, mark(draft, n, text), vocabulary_.size);
+      queries_.push_back(query), groups_.push_back({.lines = 1}), who_.push_back(i);
+    }
+    return !rows_.empty();
+  }
+
+  D& draft_;
+  E expander_;
+  Choice choice_;
+  Vocabulary vocabulary_;
+  detail::SlotTokens held_, drafted_;
+  std::vector<std::vector<Token>> texts_;  // for each sentence, the tokens that the draft model continues
+  std::vector<Row> rows_;
+  std::vector<Query> queries_;
+  std::vector<Group> groups_;
+  std::vector<std::size_t> order_, who_;  // of drafts: by slot; of each row
+  std::vector<Candidate> scratch_;
+  [[no_unique_address]] decltype(marker_of(std::declval<Choice const&>())) marker_{};
+  [[no_unique_address]] decltype(scratch_of(std::declval<Choice const&>())) weights_{};
+  std::vector<Token> marked_text_;
+  std::vector<std::uint8_t> started_;  // [slot]: whether the draft holds something there
+  std::vector<Slot> started_here_;
+  detail::DraftTrees trees_;
+  std::vector<Draft const*> branching_;  // by slot
+  std::vector<std::vector<Token> const*> branching_texts_;
+};
+
+}  // namespace sluice::inline v0
