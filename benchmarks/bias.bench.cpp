@@ -6,6 +6,10 @@
 // Counters, medians of the thread's CPU time: us_step, a step without phrases (softmax, selection, search and loop); ratio,
 // one with phrases to that; edits, of a line after one of their beginnings; build_ms, to build the graph.
 
+#include <sluice/core/noise.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/sluice.hpp>
 
 #include <benchmark/benchmark.h>

@@ -6,6 +6,8 @@
 // Counters, medians of the thread's CPU time: ms_step, a step without phrases; ratio, one with phrases to the mean of its two
 // neighbours without.
 
+#include <sluice/core/noise.hpp>
+#include <sluice/processor/hotwords.hpp>
 #include <sluice/sluice.hpp>
 
 #include "shipped_model.hpp"

@@ -11,6 +11,8 @@
 //   search_percent       of all time; search_us: per sentence and step
 // Times are the thread's CPU seconds, by the decoder's own account of where they went.
 
+#include <sluice/core/statistics.hpp>
+#include <sluice/search/beam_options.hpp>
 #include <sluice/sluice.hpp>
 
 #include "shipped_model.hpp"

@@ -3,6 +3,7 @@
 /// A model that costs next to nothing: what rules add to a step.
 #pragma once
 
+#include <sluice/core/noise.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

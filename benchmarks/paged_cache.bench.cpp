@@ -5,6 +5,7 @@
 // over the rows of a step, of what a slot that owns its cache alone would hold; ratio of the two; copies of pages and forks
 // per row; positions of a page.
 
+#include <sluice/core/plan.hpp>
 #include <sluice/sluice.hpp>
 
 #include "shipped_model.hpp"

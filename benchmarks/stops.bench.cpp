@@ -6,6 +6,11 @@
 // Counters, medians of the thread's CPU time: us_step, a step without stops, excluding the model; us_search, the part
 // of it in search and loop; us_added, what StopSequences adds to that; percent, that relative to us_step.
 
+#include <sluice/core/noise.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/sluice.hpp>
 
 #include <benchmark/benchmark.h>

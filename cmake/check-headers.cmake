@@ -52,7 +52,7 @@ foreach(pair IN ITEMS "SLUICE_HEADERS;headers" "SLUICE_KERNELS;kernels" "SLUICE_
   endif()
 endforeach()
 
-# sluice.hpp includes all headers except those that only other headers include.
+# all.hpp includes all headers except those that only other headers include; sluice.hpp, which it includes, what most programs use.
 set(internal /detail/ ^model/checked$ ^language$
   ^watermark/key_file$ # reads and writes files
   ^grammar/ # large: include sluice/grammar/structure.hpp if you need it
@@ -60,14 +60,16 @@ set(internal /detail/ ^model/checked$ ^language$
   ^ngram/ ^speculative/suffix_cache$ # likewise
   ^frames/ # for models that score frames: include sluice/frames/ctc_beam_search.hpp if you need it
   ^output/compiled_ # needs the compiled library
-  ^sluice$)
+  ^sluice$ ^all$)
 list(JOIN internal "|" internal)
 file(READ ${root}/include/sluice/sluice.hpp umbrella)
+file(READ ${root}/include/sluice/all.hpp rest)
+string(APPEND umbrella "${rest}")
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "^include/sluice/(.*)\\.hpp$" "\\1" stem ${header})
   string(FIND "${umbrella}" "#include <sluice/${stem}.hpp>" at)
   if(at EQUAL -1 AND NOT stem MATCHES "${internal}")
-    message(NOTICE "not in sluice.hpp: ${stem}")
+    message(NOTICE "not in all.hpp: ${stem}")
     set(wrong TRUE)
   endif()
 endforeach()
@@ -145,7 +147,7 @@ foreach(file IN LISTS headers engines kernels)
   string(REGEX REPLACE "/detail(/.*)?$" "" folder "${folder}") # an internal folder belongs to the folder around it
   file(STRINGS ${root}/${file} lines REGEX "^#include <sluice/")
   set(within_${stem})
-  if(NOT folder STREQUAL "") # sluice.hpp, version.hpp
+  if(NOT folder STREQUAL "") # sluice.hpp, all.hpp, version.hpp
     if(NOT folder IN_LIST above)
       message(NOTICE "no row of the table of folders: ${folder}")
       set(wrong TRUE)
@@ -192,5 +194,5 @@ if(count GREATER 0)
 endif()
 
 if(wrong)
-  message(FATAL_ERROR "cmake/headers.cmake, sluice.hpp and the folders differ")
+  message(FATAL_ERROR "cmake/headers.cmake, all.hpp and the folders differ")
 endif()

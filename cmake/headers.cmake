@@ -2,6 +2,7 @@
 # is complete" compares the lists with the folders; `cmake -DWRITE=ON -P cmake/check-headers.cmake` updates them.
 
 set(SLUICE_HEADERS
+  include/sluice/all.hpp
   include/sluice/catalogue/catalogue.hpp
   include/sluice/catalogue/catalogue_beam.hpp
   include/sluice/catalogue/catalogue_builder.hpp

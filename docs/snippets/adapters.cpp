@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/model.md: an engine as a model, and a test that compares batches.
+#include <sluice/core/search.hpp>
 #include <sluice/sluice.hpp>
 
 #include "engines.hpp"

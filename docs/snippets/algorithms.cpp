@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/algorithms.md.
+#include <sluice/core/search.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/processor/dry.hpp>
+#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/phrase.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/search/beam_options.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/search/presets.hpp>
 #include <sluice/search/sample.hpp>
 #include <sluice/search/stochastic_beam.hpp>

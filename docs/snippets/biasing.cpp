@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/biasing.md.
+#include <sluice/processor/hotwords.hpp>
+
 #include "typist.hpp"
 
 #include <iomanip>

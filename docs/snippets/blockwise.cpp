@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/blockwise.md.
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
 #include <sluice/speculative/suffix_cache.hpp>
 
 #include <cctype>

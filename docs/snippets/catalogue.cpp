@@ -4,6 +4,7 @@
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/catalogue_builder.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
+#include <sluice/output/shortlist_projection.hpp>
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/constraints.md.
+#include <sluice/core/search.hpp>
+#include <sluice/processor/phrase.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippet of docs/model.md about Eigen: a language model of one recurrent layer, held against plain loops in double precision.
 #include <sluice/engine/eigen.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/packed_matrix.hpp>
 #include <sluice/sluice.hpp>
 
 #include <Eigen/Core>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/how-it-works.md: the loop by hand, for one request, and one step of it printed.
+#include <sluice/core/plan.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

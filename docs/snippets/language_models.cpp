@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/language-models.md.
+#include <sluice/model/fused.hpp>
+#include <sluice/model/projected.hpp>
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>

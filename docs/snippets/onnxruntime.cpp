@@ -2,6 +2,7 @@
 // The snippets of docs/onnxruntime.md: onnxruntime FOLDER, which scripts/onnx_models.py has written. Prints tokens.
 // [include]
 #include <sluice/engine/onnxruntime.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/sluice.hpp>
 // [/include]
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/output.md.
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/precision.hpp>
+#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/output/train_clusters.hpp>
 #include <sluice/sluice.hpp>
 
 #include "typist.hpp"

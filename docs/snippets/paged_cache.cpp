@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippet of docs/model.md about PagedCache: a model that attends to everything it has seen.
 #include <sluice/model/paged_cache.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

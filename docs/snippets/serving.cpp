@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/serving.md.
+#include <sluice/decode/server.hpp>
+#include <sluice/decode/server_options.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+
 #include "typist.hpp"
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/simultaneous.md.
+#include <sluice/result/commitment.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

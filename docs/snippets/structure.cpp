@@ -4,6 +4,7 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <cstddef>
 #include <cstdint>

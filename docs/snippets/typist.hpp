@@ -3,6 +3,7 @@
 /// A model with hidden vectors and a state, used by the snippets.
 #pragma once
 
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/sluice.hpp>
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/search/particle_sample.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

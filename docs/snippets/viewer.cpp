@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/viewer.md.
+#include <sluice/decode/server.hpp>
+#include <sluice/decode/trace_each.hpp>
+#include <sluice/decode/trace_file.hpp>
+#include <sluice/decode/trace_page.hpp>
+
 #include "typist.hpp"
 
 #include <cstdint>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of docs/search.md: a search that the library does not have.
+#include <sluice/core/plan.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/search/history.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // biasing: names that the model hardly knows, made likelier where they fit, without forcing them.
+#include <sluice/processor/hotwords.hpp>
+
 #include "../bigrams.hpp"
 
 #include <iostream>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // constrained_beam: phrases that an output must hold, or must not.
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+
 #include "../bigrams.hpp"
 
 #include <iostream>

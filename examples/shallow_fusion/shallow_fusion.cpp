@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // shallow_fusion: n-grams trained from a few sentences of a domain steer a model that was trained on others.
+#include <sluice/model/fused.hpp>
 #include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
 

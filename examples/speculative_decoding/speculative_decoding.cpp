@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // speculative_decoding: a small model guesses tokens, the large one verifies several in a call. The output stays the same.
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
+
 #include "../bigrams.hpp"
 
 #include <iostream>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop_strings: ends an output at a string, and streams its text while it grows, without ever showing a part of the stop.
+#include <sluice/decode/server.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+
 #include "../bigrams.hpp"
 
 #include <iostream>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optional member of an automaton that has another signature is refused: it would never be called.
+#include <sluice/core/search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/sluice.hpp>
 
 struct Automaton {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks are refused for a recurrent model, which cannot roll back.
+#include <sluice/model/restarting.hpp>
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 struct Recurrent {
   using Source = int;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A search that takes for granted that log-probabilities only fall is refused under a rule that adds to scores.
+#include <sluice/processor/logits_processor.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/search/best_first_beam.hpp>
 #include <sluice/sluice.hpp>
 
 int main() {

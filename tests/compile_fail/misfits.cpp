@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs and requests that are not for this model, or not for this search: each is refused in a sentence.
+#include <sluice/decode/server.hpp>
 #include <sluice/sluice.hpp>
 
 #include <span>

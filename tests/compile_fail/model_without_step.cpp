@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A class that lacks a member of a Model, or has it with another signature, is none: the compiler names the member and its signature.
+#include <sluice/decode/server.hpp>
 #include <sluice/sluice.hpp>
 
 #include <span>

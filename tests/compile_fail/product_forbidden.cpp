@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // So it is where the automaton is a part of a product.
+#include <sluice/core/search.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
 #include <sluice/sluice.hpp>
 
 struct Automaton {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule's stop() that would never be asked is refused.
+#include <sluice/core/search.hpp>
+#include <sluice/processor/logits_processor.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/sluice.hpp>
 
 struct Rule {

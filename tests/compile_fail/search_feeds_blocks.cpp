@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A search that feeds blocks is refused for a model that takes one token at a time.
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 struct Model {
   using Source = int;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onnx_generate: prompts in, continuations out, or sources in and translations out, by graphs of ONNX Runtime.
 #include <sluice/engine/onnxruntime.hpp>
+#include <sluice/output/dense_projection.hpp>
 #include <sluice/sluice.hpp>
 
 #include <text/lines.hpp>

@@ -8,6 +8,7 @@
 #include <sluice/search/constraints.hpp>
 #include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/exact_search.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/search/stochastic_beam.hpp>
 #include <sluice/sluice.hpp>
 #include <sluice/speculative/blockwise.hpp>

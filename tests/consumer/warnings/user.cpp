@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's program, of many searches and all output layers, in a build of the user's own: `-Wall -Wextra -O2` and more over
 // headers that no -isystem silences must say nothing.
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/precision.hpp>
+#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/output/train_clusters.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/sluice.hpp>
+#include <sluice/speculative/blockwise.hpp>
 
 #include <cstddef>
 #include <cstdint>

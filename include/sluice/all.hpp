@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Everything but model/checked.hpp (for tests of a model), grammar/ (large to read), catalogue/, ngram/ and
+/// speculative/suffix_cache.hpp (map files), frames/ (for models that score frames), engine/ (needs the engines' headers) and c/.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/core/noise.hpp>
+#include <sluice/core/plan.hpp>
+#include <sluice/core/schedule.hpp>
+#include <sluice/core/search.hpp>
+#include <sluice/core/statistics.hpp>
+#include <sluice/core/trace.hpp>
+#include <sluice/decode/server.hpp>
+#include <sluice/decode/server_options.hpp>
+#include <sluice/decode/trace_each.hpp>
+#include <sluice/decode/trace_file.hpp>
+#include <sluice/decode/trace_page.hpp>
+#include <sluice/model/ensemble.hpp>
+#include <sluice/model/fused.hpp>
+#include <sluice/model/paged_cache.hpp>
+#include <sluice/model/projected.hpp>
+#include <sluice/model/restarting.hpp>
+#include <sluice/output/aligned_vector.hpp>
+#include <sluice/output/clustered_projection.hpp>
+#include <sluice/output/clusters.hpp>
+#include <sluice/output/dense_projection.hpp>
+#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/k_means.hpp>
+#include <sluice/output/line_lists.hpp>
+#include <sluice/output/packed_matrix.hpp>
+#include <sluice/output/precision.hpp>
+#include <sluice/output/shortlist_projection.hpp>
+#include <sluice/output/train_clusters.hpp>
+#include <sluice/processor/dry.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/logits_processor.hpp>
+#include <sluice/processor/one_of.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/phrase.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/result/alignment.hpp>
+#include <sluice/result/commitment.hpp>
+#include <sluice/result/minimum_bayes_risk.hpp>
+#include <sluice/result/semantic_entropy.hpp>
+#include <sluice/search/beam_options.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/history.hpp>
+#include <sluice/search/length.hpp>
+#include <sluice/search/particle_sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/sluice.hpp>
+#include <sluice/speculative/acceptance.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/speculative/draft_model.hpp>
+#include <sluice/speculative/heads.hpp>
+#include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/watermark/detect_watermark.hpp>
+#include <sluice/watermark/watermark.hpp>
