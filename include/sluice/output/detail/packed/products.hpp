@@ -18,6 +18,7 @@
 #include <cstddef>
 
 #ifdef SLUICE_COMPILED_PRODUCTS
+#ifndef _OPENMP  // another instruction set's namespace
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 namespace packed {
@@ -31,4 +32,5 @@ extern template void run(Int8Panels const&, Int8Rows const&, ProductWriter const
 }  // namespace packed
 }  // namespace SLUICE_ISA
 }  // namespace sluice::inline v0::detail
+#endif
 #endif
