@@ -369,7 +369,7 @@ class Sample(Search):
     truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
 
     Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
-    sample_presets.hpp.
+    presets.hpp.
 
     The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining
     tokens. So the same seed gives the same text in any batch and under any schedule. A sample does not depend on the
