@@ -58,6 +58,9 @@ if(SLUICE_OWN_COMPILED)
   add_library(sluice_own_compiled STATIC EXCLUDE_FROM_ALL ${sluice_compiled_sources} ${PROJECT_SOURCE_DIR}/compiled/products.cpp)
   target_compile_definitions(sluice_own_compiled PUBLIC SLUICE_COMPILED SLUICE_COMPILED_PRODUCTS)
   target_compile_options(sluice_own_compiled PRIVATE $<${gcc_or_clang}:-O1>)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # hardly a test of these presets reads grammars
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/compiled/grammars.cpp PROPERTIES COMPILE_OPTIONS -O0)
+  endif()
   target_link_libraries(sluice_own_compiled PUBLIC sluice::sluice PRIVATE sluice_warnings sluice_native sluice_compiler_memory)
   set(sluice_own sluice_own_compiled)
 endif()
@@ -65,7 +68,7 @@ endif()
 # A precompiled header of what nearly all programs include: one for programs built as the preset says, and one for
 # optimised programs. Not in every preset, as it hides missing includes.
 function(sluice_precompile name)
-  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp) # for whoever uses it
   target_compile_options(${name} PRIVATE ${ARGN})
   target_link_libraries(${name} PRIVATE ${sluice_own} Eigen3::Eigen sluice_warnings sluice_native sluice_compiler_memory)
   target_precompile_headers(${name} PRIVATE <sluice/all.hpp>)

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
@@ -32,18 +33,22 @@ def compile_libraries(folder: pathlib.Path) -> None:
     if ready := os.environ.get("SLUICE_LIBRARY"):
         shutil.copy(ready, folder / "libsluice.so.1")
         return
-    running = [start_compiler(folder / "libsluice.so.1", [])]
-    if platform.machine() == "x86_64" and "-march" not in os.environ.get("CXXFLAGS", ""):
-        running.append(start_compiler(folder / "libsluice-v3.so.1", ["-march=x86-64-v3"]))
-    if any([compiler.wait() for compiler in running]):
+    with tempfile.TemporaryDirectory() as work:  # one file: what all include is read once
+        unit = pathlib.Path(work) / "libsluice.cpp"
+        unit.write_text("".join(f'#include "{ROOT / "c" / name}"\n' for name in SOURCES))
+        running = [start_compiler(folder / "libsluice.so.1", unit, [])]
+        if platform.machine() == "x86_64" and "-march" not in os.environ.get("CXXFLAGS", ""):
+            running.append(start_compiler(folder / "libsluice-v3.so.1", unit, ["-march=x86-64-v3"]))
+        failed = [compiler.wait() for compiler in running]
+    if any(failed):
         raise SystemExit("sluice: the compiler failed")
 
 
-def start_compiler(target: pathlib.Path, flags: list) -> subprocess.Popen:
+def start_compiler(target: pathlib.Path, unit: pathlib.Path, flags: list) -> subprocess.Popen:
     command = [
         *shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-pthread",
         "-fvisibility=hidden", "-fvisibility-inlines-hidden", *flags, *shlex.split(os.environ.get("CXXFLAGS", "")),
-        f"-I{ROOT / 'include'}", *(str(ROOT / "c" / name) for name in SOURCES),
+        f"-I{ROOT / 'include'}", "-x", "c++", str(unit), "-x", "none",
         "-static-libstdc++", "-static-libgcc", f"-Wl,--version-script={ROOT / 'c/sluice.map'}", "-Wl,-soname,libsluice.so.1",
         "-Wl,-s", "-o", str(target)]
     print(shlex.join(command), flush=True)

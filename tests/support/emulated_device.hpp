@@ -9,6 +9,7 @@
 #include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <support/emulated_copies.hpp>
+#include <support/fiber_stack.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <ucontext.h>
 #include <utility>
 #include <vector>
 
@@ -321,8 +321,8 @@ class EmulatedDevice {
   static constexpr int running = -1, in_warp = -2, nowhere = -3, ended = -4, at_mbarrier = -5, at_cluster = -6;
 
   struct Fiber {
-    ucontext_t context;
-    std::vector<unsigned char> stack = std::vector<unsigned char>(128 * 1024);
+    FiberStack stack;
+    StackPlace place;
     std::function<void()> program;
     std::vector<std::function<void()>> stores;
     unsigned exchanges = 0;
@@ -373,18 +373,12 @@ class EmulatedDevice {
       Block block(*this, team, thread);
       program(block, *reinterpret_cast<Memory*>(team.memory.data()), number);
     };
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.data();
-    fiber.context.uc_stack.ss_size = fiber.stack.size();
-    fiber.context.uc_link = nullptr;
-    auto const self = reinterpret_cast<std::uintptr_t>(this);  // makecontext passes ints
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&EmulatedDevice::enter), 2,
-                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self & 0xffffffffu));
+    fiber.stack.begin(fiber.place, &EmulatedDevice::enter, this);
     team.ready.push_back(thread);
   }
 
-  static void enter(unsigned high, unsigned low) {
-    auto* const self = reinterpret_cast<EmulatedDevice*>(static_cast<std::uintptr_t>(high) << 32 | low);
+  static void enter(void* device) {
+    auto* const self = static_cast<EmulatedDevice*>(device);
     self->current().program();
     self->wait(ended);
   }
@@ -404,7 +398,7 @@ class EmulatedDevice {
     auto& fiber = team.fibers[static_cast<std::size_t>(thread)];
     current_ = &fiber;
     fiber.waits = running;
-    swapcontext(&scheduler_, &fiber.context);
+    switch_stack(&scheduler_, &fiber.place);
     if (fiber.waits == nowhere) team.ready.push_back(thread);
     if (fiber.waits == in_warp) release_warp(team, thread / 32);
     if (fiber.waits == ended) ++team.done, team.publish(), fiber.publish();
@@ -416,7 +410,7 @@ class EmulatedDevice {
   void wait(int where) {
     auto& fiber = current();
     fiber.waits = where;
-    swapcontext(&fiber.context, &scheduler_);
+    switch_stack(&fiber.place, &scheduler_);
   }
 
   void release_warp(Team& team, int warp) {
@@ -518,7 +512,7 @@ class EmulatedDevice {
   std::array<std::size_t, static_cast<std::size_t>(cuda::detail::Barrier::count_)> met_{};
   std::string failure_;
   int shunned_ = 0;
-  ucontext_t scheduler_;
+  StackPlace scheduler_;
   Fiber* current_ = nullptr;
   int favoured_ = 0;      // warp
   Team* left_ = nullptr;  // has a ticket, and others may take theirs before it continues:
