@@ -137,6 +137,7 @@ class Compiler {
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
         if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
+        if (e.kind == Kind::automaton && x_.automaton_of(e).most >= 0) sum = large;
         auto weight = sum;
         for (auto const part : x_.parts(id)) sum += size[at(part)], weight += facts_.weight[at(part)];
         if (e.kind == Kind::repeat) {

@@ -102,16 +102,12 @@ class JsonTexts {
     }
     return it->second;
   }
-  /// A string of this set.
+  /// A string of this set. \param most  characters; -1: any number
   template <class = void>
-  Id string(TextAutomaton const& texts) {
-    return string(texts, style_.escapes);
-  }
-  template <class = void>
-  Id string(TextAutomaton const& texts, Escapes escapes) {
+  Id string(TextAutomaton const& texts, std::int32_t most = -1) {
     if (texts.empty()) return out_.nothing();
-    if (texts.full()) return string(0, -1);
-    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, escapes, true))});
+    if (texts.full()) return string(0, most);
+    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true, most))});
   }
   template <class = void>
   Id string(std::string_view text) {

@@ -134,7 +134,14 @@ class Nodes {
       } else if (place.kind == Place::state) {
         auto const edges = a_.edges_of(place);
         auto const edge = std::ranges::lower_bound(edges, byte, {}, &Automaton::ByteEdge::last);
-        if (edge != edges.end() && edge->first <= byte) from_.push_back({edge->to, k});
+        if (edge == edges.end() || edge->first > byte) continue;
+        auto const to = edge->to;
+        if (place.within < 0 || !a_.loops[at(place.within)].counts_characters()) {
+          from_.push_back({to, k});
+          continue;
+        }
+        auto const count = k + a_.places[at(to)].low;
+        if (count <= a_.loops[at(place.within)].maximum - a_.left[at(to)]) from_.push_back({to, count});
       }
     }
   }
@@ -271,6 +278,10 @@ class Nodes {
           break;
         case Place::loop: {
           auto const& loop = a_.loops[at(place.first)];
+          if (loop.counts_characters()) {
+            if (loop.body >= 0 && a_.left[at(loop.body)] <= loop.maximum) visit({loop.body, 0});
+            break;
+          }
           if (!least(place.first, loop, pair.second)) break;
           if (loop.body >= 0 && (loop.maximum < 0 || pair.second < loop.maximum)) visit({loop.body, pair.second});
           if (loop.to >= 0 && pair.second >= loop.minimum) visit({loop.to, 0});
@@ -278,6 +289,10 @@ class Nodes {
         }
         case Place::again: {
           auto const& loop = a_.loops[at(place.first)];
+          if (loop.counts_characters()) {
+            if (loop.to >= 0) visit({loop.to, 0});
+            break;
+          }
           visit({place.to, loop.maximum < 0 ? (std::min)(pair.second + 1, loop.minimum) : pair.second + 1});
           break;
         }

@@ -159,6 +159,20 @@ class TextAutomaton {
     return a.combined(b, [](bool x, bool y) { return x && !y; });
   }
 
+  /// The number of characters of a shortest text.
+  template <class = void>
+  std::int32_t fewest() const {
+    std::vector<std::int32_t> open{0};
+    std::vector<bool> seen(states.size());
+    std::int32_t count = 0;
+    for (std::size_t i = 0, last = 1; i < open.size(); ++i) {
+      if (i == last) ++count, last = open.size();
+      if (states[at(open[i])].accepts) break;
+      for (auto const& edge : states[at(open[i])].edges)
+        if (!seen[at(edge.to)]) seen[at(edge.to)] = true, open.push_back(edge.to);
+    }
+    return count;
+  }
   /// Its texts of at most so many characters.
   template <class = void>
   TextAutomaton up_to(std::int32_t most) const {

@@ -22,7 +22,7 @@
 namespace sluice::inline v0::detail {
 
 /// Which characters of a string may be written as escapes, where they need not be.
-enum class Escapes : std::uint8_t { needed, usual, any };
+enum class Escapes : std::uint8_t { usual, any };
 
 /// Spells every text of an automaton, as UTF-8 or as the contents of a JSON string. What follows the same first bytes is
 /// written once.
@@ -33,15 +33,17 @@ class TextBytes {
     return TextBytes(texts, false, Escapes::usual).make(false);
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
+  /// \param most  characters; -1: any number
   template <class = void>
-  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed) {
-    return TextBytes(texts, true, escapes).make(closed);
+  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed, std::int32_t most = -1) {
+    auto out = TextBytes(texts, true, escapes).make(closed);
+    out.most = most, out.characters = static_cast<Id>(texts.states.size());
+    return out;
   }
 
   /// Characters that are written as escapes, or may be.
   static std::vector<CharacterRange> escapable(Escapes escapes) {
     if (escapes == Escapes::any) return {{0, last_character}};
-    if (escapes == Escapes::needed) return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
     return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
             {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
   }
