@@ -308,17 +308,18 @@ class JsonObjects : public JsonRules {
         complete = complete && !known[i].required;
         if (most >= 0 && count >= most) continue;
         each_meeting(known[i], met, [&](Id member, std::uint32_t now) {
-          choices.push_back(then(member, first, any_order(used | bit, count + 1, now)));
+          choices.push_back(x.out_.sequence({member, any_order(used | bit, count + 1, now)}));
         });
       }
       if (most < 0 || count < most)
         for (auto const& one : others)
           each_meeting(one, met, [&](Id member, std::uint32_t now) {
-            choices.push_back(first ? x.out_.sequence({member, behind(used, count + 1, now)})
-                                    : then(member, false, behind(used, count + 1, now)));
+            choices.push_back(x.out_.sequence({member, behind(used, count + 1, now)}));
           });
-      if (complete && !first) choices.push_back(x.out_.empty());
-      x.out_.rules[JsonObjects::at(rule)].expression = x.out_.choice(choices);
+      auto body = x.out_.choice(choices);
+      if (!first && !choices.empty()) body = x.out_.sequence({x.texts_.comma(), body});
+      if (complete && !first) body = choices.empty() ? x.out_.empty() : x.out_.choice({x.out_.empty(), body});
+      x.out_.rules[JsonObjects::at(rule)].expression = body;
       return here;
     }
     /// Behind another member: no longer first, though no known name may have been used.

@@ -44,8 +44,10 @@ class JsonTexts {
   template <class = void>
   Id space() {
     if (style_.space == 0) return out_.empty();
-    if (space_ < 0) space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
-    return space_;
+    if (space_ >= 0) return space_;
+    if (style_.space > 0)
+      return space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
+    return space_ = out_.automaton({{{0, 3, true}}, {{'\t', '\n', 0}, {'\r', '\r', 0}, {' ', ' ', 0}}});
   }
   /// A text between brackets. \param empty  whether nothing may stand between them
   template <class = void>

@@ -88,6 +88,24 @@ class Nodes {
     }
     return all_[at(node)].plain;
   }
+  /// At least so many plain characters can be read here, whichever they are.
+  template <class = void>
+  std::int32_t plain_length(std::int32_t node) {
+    auto const run = plain_run(node);
+    if (run == PlainText::unlimited) return run;
+    if (all_[at(node)].length < 0) {
+      auto length = run;
+      for (auto const [place, count] : sets_[node]) {
+        auto own = plain_places_.length(place);
+        if (auto const within = a_.places[at(place)].within; own > 0 && within >= 0)
+          if (auto const& loop = a_.loops[at(within)]; loop.counts_characters())
+            own = (std::min)(own, loop.maximum - count - loop.reach);
+        length = (std::max)(length, own);
+      }
+      all_[at(node)].length = length;
+    }
+    return all_[at(node)].length;
+  }
   std::size_t bytes() const {
     return sets_.bytes() + rows_.size() * sizeof(std::int32_t) + calls_.size() * sizeof(CallEdge) +
            all_.size() * sizeof(Node);
@@ -100,6 +118,7 @@ class Nodes {
     std::int32_t row = -1;               // of rows_
     std::int32_t calls = -1, count = 0;  // of calls_
     std::int32_t plain = -1;             // as plain_run(); -1: unknown
+    std::int32_t length = -1;            // as plain_length(); -1: unknown
     std::uint8_t flags = 0;
   };
   struct Mark {
@@ -172,7 +191,9 @@ class Nodes {
   template <class = void>
   std::int32_t find_plain_run(std::int32_t node) {
     for (auto const& pair : sets_[node])
-      if (plain_places_.open(pair.first)) return PlainText::unlimited;
+      if (!counted_text(pair.first) && plain_places_.length(pair.first) == PlainText::unlimited)
+        return PlainText::unlimited;
+    if (std::ranges::any_of(sets_[node], [&](Pair pair) { return counted_text(pair.first); })) return 0;
     if (all_[at(node)].flags != bytes_follow) return 0;
     for (auto const [place, repetitions] : sets_[node]) {
       auto const within = a_.places[at(place)].within;
@@ -186,6 +207,11 @@ class Nodes {
       return known == 0 ? 0 : loop.maximum < 0 ? PlainText::unlimited : loop.maximum - repetitions;
     }
     return plain_leads(node, node) ? PlainText::unlimited : 0;
+  }
+  template <class = void>
+  bool counted_text(std::int32_t place) const {
+    auto const within = a_.places[at(place)].within;
+    return within >= 0 && a_.loops[at(within)].counts_characters();
   }
   /// Whether each repetition reads a plain character, whichever it is, and nothing plain follows the last. It is the same
   /// for any number of repetitions.

@@ -67,6 +67,14 @@ class PlainText {
     rest_.build(std::move(rest), bytes);
     rest_of_.assign(static_cast<std::size_t>(trie.size()), none);
     match(trie, bytes);
+    longest_below_.assign(static_cast<std::size_t>(trie.size()), 0);
+    for (auto node = trie.size(); node-- > 0;)
+      for (auto child = node + 1; child < trie.end(node); child = trie.end(child)) {
+        auto const ends = rest_of_[static_cast<std::size_t>(child)] != apart ? 1 : 0;
+        auto const below = longest_below_[static_cast<std::size_t>(child)];
+        auto& own = longest_below_[static_cast<std::size_t>(node)];
+        own = (std::max)(own, static_cast<std::uint16_t>(below + ends));
+      }
   }
 
   /// The number of characters of a plain text; -1: it is none.
@@ -105,6 +113,8 @@ class PlainText {
   /// The node of rest() for a node of the whole trie between two characters; none: there is none below; apart: the node is
   /// not between two characters.
   std::int32_t rest_of(std::int32_t node) const { return rest_of_[static_cast<std::size_t>(node)]; }
+  /// At least the most plain characters of a token behind a node of the whole trie.
+  std::int32_t longest_below(std::int32_t node) const { return longest_below_[static_cast<std::size_t>(node)]; }
 
  private:
   static std::uint8_t byte(char c) { return static_cast<std::uint8_t>(c); }
@@ -131,7 +141,8 @@ class PlainText {
   std::vector<std::pair<std::int32_t, TokenSet>> up_to_;  // number of characters, tokens
   std::vector<std::uint8_t> plain_;                       // [token]
   TrieNodes rest_;
-  std::vector<std::int32_t> rest_of_;  // [node of the whole trie]
+  std::vector<std::int32_t> rest_of_;         // [node of the whole trie]
+  std::vector<std::uint16_t> longest_below_;  // [node of the whole trie]
 };
 
 }  // namespace sluice::inline v0::detail

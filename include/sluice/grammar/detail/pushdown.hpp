@@ -140,10 +140,13 @@ class Pushdown {
     auto const lock = std::scoped_lock(mutex_);
     return nodes_.plain_run(node);
   }
-  /// Whether any plain text can be read here.
+  /// At least so many plain characters can be read here, whichever they are.
   template <class = void>
-  bool plain(State state) {
-    return std::ranges::any_of(ways(state), [&](Pair way) { return plain_run(way.first) == PlainText::unlimited; });
+  std::int32_t plain_length(State state) {
+    std::int32_t length = 0;
+    auto const lock = std::scoped_lock(mutex_);
+    for (auto const way : ways(state)) length = (std::max)(length, nodes_.plain_length(way.first));
+    return length;
   }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
   template <class = void>

@@ -324,17 +324,20 @@ class TokenMasks {
   void walk_fast(State from, Visit const& visit, Plain const& plain) {
     auto const& all = trie_.nodes();
     auto const& text = trie_.plain_text();
-    std::vector<std::int8_t> known;  // [state]: -1: unknown
-    auto const is_plain = [&](State state) {
+    std::vector<std::int32_t> known;  // [state]: -1: unknown
+    auto const reads_plain = [&](std::int32_t at, State state) {
       auto const i = static_cast<std::size_t>(state);
       if (i >= known.size()) known.resize(i + 64, -1);
-      if (known[i] < 0) known[i] = machine_.plain(state) ? 1 : 0;
-      return known[i] == 1;
+      if (known[i] < 0) known[i] = machine_.plain_length(state);
+      if (known[i] == PlainText::unlimited) return true;
+      // Alike nodes need not be alike further on.
+      auto const longest = text.longest_below(at);
+      return longest <= known[i] && all.depth(at) + longest <= NodeTokens::most_depth;
     };
     walk(all, 0, machine_, from, [&](std::int32_t at, State state) {
       if (!visit(all, at, state)) return false;
       auto const rest = text.rest_of(at);
-      if (rest == PlainText::apart || !is_plain(state)) return true;
+      if (rest == PlainText::apart || !reads_plain(at, state)) return true;
       plain(all.below(at), state);
       if (rest >= 0) walk_rest(rest, state, visit);
       return false;
