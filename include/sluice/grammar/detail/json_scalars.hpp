@@ -9,6 +9,7 @@
 #include <sluice/grammar/detail/json_sets.hpp>
 #include <sluice/grammar/detail/json_texts.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/regex_automaton.hpp>
 #include <sluice/grammar/detail/regex_tree.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
 #include <sluice/grammar/detail/text_bytes.hpp>
@@ -271,7 +272,15 @@ class JsonScalars : public JsonSets {
   Id repeated(JsonValue const& pattern, Flat const& flat) {
     auto tree = read_pattern(pattern, pattern.text);
     auto begins = false, ends = false;
+    auto const whole = tree;
     if (!tree.take_anchors(begins, ends)) return -1;
+    if (!begins && flat.least == 0 && flat.most < 0) {  // most of its states are met by any plain text
+      try {
+        auto const some = RegexAutomaton::of(whole, true, 1000);
+        return some.full() ? texts_.string(0, -1) : texts_.string(some);
+      } catch (std::length_error const&) {  // as a repetition, it is small
+      }
+    }
     auto const any = [&] { return tree.add({.kind = RegexTree::Kind::characters, .ranges = {{0, last_character}}}); };
     auto const rest = [&] { return tree.add({.kind = RegexTree::Kind::repeat, .parts = {any()}}); };
     std::vector<std::int32_t> parts;

@@ -42,40 +42,46 @@ class PlainPlaces {
   static constexpr std::int32_t unknown = -1;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  /// Within a character: the bytes that may follow, then so many of 80..BF.
+  /// The bytes that may come next within a character, and the number of the rest behind them; 0: the character ends.
   struct Rest {
-    PlainBytes next;
-    std::int32_t more;
-  };
-  static constexpr std::array<Rest, 7> rests{{{{0x80, 0xBF}, 0},
-                                              {{0x80, 0xBF}, 1},
-                                              {{0x80, 0xBF}, 2},
-                                              {{0xA0, 0xBF}, 1},
-                                              {{0x80, 0x9F}, 1},
-                                              {{0x90, 0xBF}, 2},
-                                              {{0x80, 0x8F}, 2}}};
-  /// A first byte, and the number in `rests`, + 1, of what follows; 0: nothing.
-  struct First {
     PlainBytes bytes;
-    std::int32_t rest;
+    std::int32_t then;
   };
-  static constexpr std::array<First, 11> firsts{{{{0x20, 0x21}, 0},
-                                                 {{0x23, 0x5B}, 0},
-                                                 {{0x5D, 0x7E}, 0},
-                                                 {{0xC2, 0xDF}, 1},
-                                                 {{0xE0, 0xE0}, 4},
-                                                 {{0xE1, 0xEC}, 2},
-                                                 {{0xED, 0xED}, 5},
-                                                 {{0xEE, 0xEF}, 2},
-                                                 {{0xF0, 0xF0}, 6},
-                                                 {{0xF1, 0xF3}, 3},
-                                                 {{0xF4, 0xF4}, 7}}};
+  static constexpr std::array<Rest, 13> rests{{{{0, 0}, 0},  // not used
+                                               {{0x80, 0xBF}, 0},
+                                               {{0x80, 0xBF}, 1},
+                                               {{0x80, 0xBF}, 2},
+                                               {{0xA0, 0xBF}, 1},
+                                               {{0x80, 0x9F}, 1},
+                                               {{0x90, 0xBF}, 2},
+                                               {{0x80, 0x8F}, 2},
+                                               {{0x80, 0x80}, 10},
+                                               {{0x80, 0x80}, 11},
+                                               {{0x80, 0xA7}, 0},
+                                               {{0xAA, 0xBF}, 0},
+                                               {{0x81, 0xBF}, 1}}};
+  /// The same at the beginning: as plain_characters.
+  static constexpr std::array<Rest, 15> firsts{{{{0x20, 0x21}, 0},
+                                                {{0x23, 0x5B}, 0},
+                                                {{0x5D, 0x7E}, 0},
+                                                {{0xC2, 0xDF}, 1},
+                                                {{0xE0, 0xE0}, 4},
+                                                {{0xE1, 0xE1}, 2},
+                                                {{0xE2, 0xE2}, 8},
+                                                {{0xE2, 0xE2}, 9},
+                                                {{0xE2, 0xE2}, 12},
+                                                {{0xE3, 0xEC}, 2},
+                                                {{0xED, 0xED}, 5},
+                                                {{0xEE, 0xEF}, 2},
+                                                {{0xF0, 0xF0}, 6},
+                                                {{0xF1, 0xF3}, 3},
+                                                {{0xF4, 0xF4}, 7}}};
 
   /// Finds lengths backwards, from places where a plain character cannot be read. What is numbered is a place, and how
   /// much of a character has been read before it.
   template <class = void>
   void solve(Automaton::Text text) {
-    constexpr std::int32_t kinds = rests.size() + 1;
+    constexpr std::int32_t kinds = rests.size();
     auto const size = at(text.count * kinds);
     std::vector<std::pair<std::int32_t, std::int32_t>> leads;  // to, from
     std::vector<std::int32_t> left(size, unlimited), open, next, todo;
@@ -102,8 +108,8 @@ class PlainPlaces {
     while (!todo.empty()) {
       auto const from = todo.back();
       todo.pop_back();
-      auto const& [bytes, more] = rests[at(from % kinds - 1)];
-      read(from, text.first + from / kinds, bytes, more);
+      auto const& [bytes, then] = rests[at(from % kinds)];
+      read(from, text.first + from / kinds, bytes, then);
     }
     std::sort(leads.begin(), leads.end());
     leads.erase(std::unique(leads.begin(), leads.end()), leads.end());
