@@ -341,6 +341,14 @@ class Completion {
     return rests(stack)[0];
   }
 
+  /// Of what was computed.
+  template <class = void>
+  std::size_t bytes() const {
+    std::size_t sum = (counts_.size() + rests_.size() + along_.size()) * sizeof(Count) + follow_.size() * sizeof(Next);
+    for (auto const& one : nodes_) sum += sizeof one + one.size() * sizeof(Count);
+    return sum;
+  }
+
   /// Whether a state can be completed in at most this many tokens.
   template <class = void>
   bool fits(State state, Count tokens) {
@@ -388,12 +396,12 @@ class Completion {
     auto& known = nodes_[at(node)];
     if (!known.empty()) return known;
     auto const places = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
-    known.assign(fewest_.places() * fewest_.places(), never);
+    auto made = FewestTokens::Counts(fewest_.places() * fewest_.places(), never);
     for (auto const [place, repetitions] : places) {
       auto const one = fewest_.of(place, repetitions);
-      for (std::size_t i = 0; i < known.size(); ++i) known[i] = (std::min)(known[i], one[i]);
+      for (std::size_t i = 0; i < made.size(); ++i) made[i] = (std::min)(made[i], one[i]);
     }
-    return known;
+    return known = std::move(made);
   }
 
   template <class = void>
@@ -401,8 +409,7 @@ class Completion {
     auto const places = fewest_.places();
     while (rests_.size() / places <= at(stack)) {  // the entries below a stack were added before it
       auto const id = static_cast<std::int32_t>(rests_.size() / places);
-      rests_.resize(rests_.size() + places, never);
-      auto* const own = rests_.data() + at(id) * places;
+      std::vector<Count> own(places, never);
       for (auto const [node, below] : machine_.stack(id)) {
         if (node < 0) {
           own[0] = 0;
@@ -413,6 +420,7 @@ class Completion {
         for (std::size_t q = 0; q < places; ++q)
           for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], counts[q * places + r] + under[r]);
       }
+      rests_.insert(rests_.end(), own.begin(), own.end());
     }
     return rests_.data() + at(stack) * places;
   }

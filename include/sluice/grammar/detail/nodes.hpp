@@ -59,8 +59,9 @@ class Nodes {
   std::int32_t next(std::int32_t node, std::uint8_t c) {
     auto row = all_[at(node)].row;
     if (row < 0) {
-      row = all_[at(node)].row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
+      row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
       rows_.resize(rows_.size() + at(a_.classes()), -1);
+      all_[at(node)].row = row;
     }
     auto const cell = at(row) * at(a_.classes()) + c;
     if (rows_[cell] < 0) {
@@ -129,6 +130,7 @@ class Nodes {
 
   template <class = void>
   std::int32_t number(std::span<Pair const> set) {
+    if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 16);  // first, so that a set has its node
     auto const id = sets_.intern(set);
     if (at(id) < all_.size()) return id;
     std::uint8_t flags = 0;
@@ -183,9 +185,10 @@ class Nodes {
       for (; i < all.size() && all[i].rule == rule; ++i) from_.push_back(all[i].to);
       made.push_back({rule, close()});
     }
-    all_[at(node)].calls = static_cast<std::int32_t>(calls_.size());
-    all_[at(node)].count = static_cast<std::int32_t>(made.size());
+    auto const first = static_cast<std::int32_t>(calls_.size());
     calls_.insert(calls_.end(), made.begin(), made.end());
+    all_[at(node)].calls = first;
+    all_[at(node)].count = static_cast<std::int32_t>(made.size());
   }
 
   template <class = void>

@@ -140,7 +140,9 @@ class TokenMasks {
     auto const key = std::pair(state, left);
     if (auto const it = limited_.find(key); it != limited_.end()) return it->second;
     if (limited_.size() >= most_masks_) limited_.clear();
-    return limited_[key] = limit(state, left);
+    auto const made = limited_[key] = limit(state, left);
+    if (completion_) completion_bytes_.store(completion_->bytes(), std::memory_order_relaxed);
+    return made;
   }
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
@@ -152,7 +154,7 @@ class TokenMasks {
   }
   template <class = void>
   std::size_t bytes() const {
-    return machine_.bytes();
+    return machine_.bytes() + completion_bytes_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -336,7 +338,7 @@ class TokenMasks {
       auto const rest = text.rest_of(at);
       if (rest == PlainText::apart) return true;
       auto most = length(state);
-      if (most == 0) return true;
+      if (most < PlainText::slices[0]) return true;
       if (most != PlainText::unlimited) {
         auto const begin = trie_.bytes(all.below(at)[0]).substr(0, static_cast<std::size_t>(all.depth(at)));
         auto const before = PlainText::count(begin);
@@ -344,10 +346,10 @@ class TokenMasks {
         auto const slice = PlainText::slice((std::min)(most, NodeTokens::most_depth - all.depth(at)) + before);
         if (slice < 0) return true;
         most = PlainText::slices[static_cast<std::size_t>(slice)];
-        std::int32_t from = 0;
+        std::int32_t below = 0;
         for (auto const byte : begin)
-          if (from >= 0) from = text.longer(slice).child(from, static_cast<std::uint8_t>(byte));
-        if (from >= 0) walk_in(text.longer(slice), from, state, visit);
+          if (below >= 0) below = text.longer(slice).child(below, static_cast<std::uint8_t>(byte));
+        if (below >= 0) walk_in(text.longer(slice), below, state, visit);
       }
       plain(all.below(at), most, state);
       if (rest >= 0) walk_in(text.rest(), rest, state, visit);
@@ -647,6 +649,7 @@ class TokenMasks {
   bool longest_;
   bool spells_all_;  // any text can be completed byte by byte
   std::array<Part, 8> parts_;
+  std::atomic<std::size_t> completion_bytes_ = 0;
   std::mutex limits_;  // guards all below
   std::optional<Completion> completion_;
   std::unordered_map<State, Needs> needs_;
