@@ -148,6 +148,22 @@ TEST_CASE("huge and deep grammars are refused, or work", "[gbnf]") {
   CHECK(Grammar::from_gbnf("root ::= \"a\"{0,50000}").matches(std::string(50'000, 'a')));
 }
 
+TEST_CASE("many calls at the end of rules that return to many places are read in time", "[gbnf]") {
+  auto const number = [](int i) { return std::to_string(i); };
+  std::string text = "root ::= t \"x\"", rules;
+  for (int i = 0; i < 500; ++i) text += " | t \"" + number(i) + "\"";
+  text += "\nt ::= a0";
+  for (int i = 1; i < 500; ++i) text += " | a" + number(i);
+  for (int i = 0; i < 500; ++i)
+    rules += "\na" + number(i) + " ::= \"b\"" + (i < 499 ? " | a" + number(i + 1) : "") + " (t \"q\")?";
+  auto const grammar = Grammar::from_gbnf(text + rules + "\n");
+  CHECK(grammar.matches("b17"));
+  CHECK(grammar.matches("bbbqqx"));
+  CHECK_FALSE(grammar.matches("bbqqx"));
+  CHECK_FALSE(grammar.matches("b500"));
+  CHECK_FALSE(grammar.matches("q"));
+}
+
 TEST_CASE("no damaged grammar does more than be refused", "[gbnf]") {
   std::mt19937_64 random(3);
   int read = 0, refused = 0;

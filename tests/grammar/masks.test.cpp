@@ -242,6 +242,77 @@ TEST_CASE("masks of counted characters are what trying all tokens finds", "[gram
   CHECK(allowed > 10'000);
 }
 
+TEST_CASE("masks of patterns with lengths are what trying all tokens finds, and what they begin ends", "[grammar]") {
+  std::mt19937_64 random(23);
+  auto const draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  std::vector<std::string> tokens;
+  for (auto const* const piece :
+       {"\"",   "a",    "b",   " ",        "aa",         "a b", "b ",      " a",           "ab ba",  "a b a b a b",
+        "\xC3", "\xA9", "a\"", "\xC3\xA9", "\xC3\xA9 b", " \"", "\\u0026", "aaaaaaaaaaaa", "a \xC3", "\xA9 \xC3"})
+    tokens.emplace_back(piece);
+  for (auto const length : {19, 20, 21, 23, 40}) tokens.emplace_back(static_cast<std::size_t>(length), 'b');
+  tokens.emplace_back("xxxxx xx xxxxxx"), tokens.emplace_back("xx xxx xxxx xxxxxxxx xxxx x"), tokens.emplace_back();
+  TokenTrie const trie(TokenBytes(tokens), vocabulary_of(tokens));
+  // Whether a text begins a string of so many words of at most so many characters; whether it is one.
+  auto const begins = [](std::string const& text, int words, int most, bool letters) {
+    auto count = 0, word = 1;
+    auto space = true;
+    std::size_t at = 1;
+    if (text.empty()) return true;
+    if (text[0] != '"') return false;
+    for (; at < text.size() && text[at] != '"'; ++count) {
+      auto const part = text.substr(at);
+      if (part[0] == ' ') {
+        if (space || ++word > words) return false;
+        space = true, ++at;
+        continue;
+      }
+      space = false;
+      if (!letters && std::string_view("\\u0026").substr(0, part.size()) == part.substr(0, 6)) at += 6;
+      else if (part[0] == 'a' || part[0] == 'b' || (!letters && part[0] == 'x')) ++at;
+      else if (part[0] == '\xC3' && (part.size() == 1 || part[1] == '\xA9')) at += 2;
+      else return false;
+    }
+    if (at < text.size()) return !space && count <= most && at + 1 == text.size();
+    return count + (space ? 1 : 0) <= most;
+  };
+  int limited = 0;
+  for (int round = 0; round < rounds(60); ++round) {
+    auto const words = draw(1, 30), most = draw(1, 3) == 1 ? draw(5, 30) : draw(20, 120);
+    auto const letters = draw(0, 1) == 0;  // otherwise nearly all plain text
+    auto const one = std::string(letters ? "[ab\xC3\xA9]" : "[^ ]");
+    auto const schema = R"({"type":"string","pattern":"^()" + one + "+ ){0," + std::to_string(words - 1) + "}" + one +
+                        R"(+$","maxLength":)" + std::to_string(most) + "}";
+    INFO(schema);
+    auto const grammar = Grammar::from_json_schema(schema);
+    Structure const structure(grammar, trie);
+    auto state = structure.start();
+    std::string text;
+    auto const narrow = draw(0, 1) == 0;
+    for (int left = narrow ? draw(8, 20) : 1000; left > 0; --left) {
+      INFO(text);
+      auto const set = structure.may_follow(state, left);
+      std::vector<Token> some;
+      for (Token token = 0; token + 1 < static_cast<Token>(tokens.size()); ++token) {
+        auto const follows = begins(text + tokens[static_cast<std::size_t>(token)], words, most, letters);
+        INFO(tokens[static_cast<std::size_t>(token)]);
+        if (narrow ? set->contains(token) && !follows : set->contains(token) != follows) FAIL();
+        if (set->contains(token)) some.push_back(token);
+        if (set->contains(token) && token > 8) some.insert(some.end(), 5, token);
+      }
+      limited += narrow ? 1 : 0;
+      CHECK(structure.complete(state) == grammar.matches(text));
+      if (structure.complete(state)) break;
+      REQUIRE_FALSE(some.empty());
+      auto const token = some[static_cast<std::size_t>(draw(0, static_cast<int>(some.size()) - 1))];
+      state = structure.next(state, token), text += tokens[static_cast<std::size_t>(token)];
+      REQUIRE(structure.alive(state));
+    }
+    CHECK(structure.complete(state));
+  }
+  CHECK(limited > 100);
+}
+
 TEST_CASE("automata and counts match what their parts match", "[grammar]") {
   std::mt19937_64 random(22);
   auto const draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
@@ -258,6 +329,7 @@ TEST_CASE("automata and counts match what their parts match", "[grammar]") {
       automaton.states.back().edges =
           static_cast<std::int32_t>(automaton.edges.size()) - automaton.states.back().first_edge;
     }
+    if (draw(0, 1) == 0) automaton.most = draw(0, 3), automaton.characters = draw(0, states);
     auto const minimum = draw(0, 3), maximum = draw(0, 3) == 0 ? -1 : minimum + draw(0, 4);
     auto const inner = draw(0, 3);  // of the letters before a part
     detail::Expressions x{GrammarLimits{}};
@@ -276,13 +348,14 @@ TEST_CASE("automata and counts match what their parts match", "[grammar]") {
       std::size_t at = 0;
       while (at < text.size() && text[at] == 'x') ++at;
       if (static_cast<int>(at) < inner || static_cast<int>(at) > 3 * inner) return false;
-      std::int32_t state = 0;
+      std::int32_t state = 0, count = 0;
       for (; at < text.size(); ++at) {
         auto const& from = automaton.states[static_cast<std::size_t>(state)];
         state = -1;
         for (auto i = from.first_edge; i < from.first_edge + from.edges; ++i)
           if (auto const& edge = automaton.edges[static_cast<std::size_t>(i)]; edge.first == text[at]) state = edge.to;
         if (state < 0) return false;
+        if (state < automaton.characters && ++count > automaton.most && automaton.most >= 0) return false;
       }
       return automaton.states[static_cast<std::size_t>(state)].accepts;
     };

@@ -46,6 +46,8 @@ struct ByteAutomaton {
   };
   std::vector<State> states;
   std::vector<Edge> edges;
+  std::int32_t most = -1;       // characters of a text; -1: any number
+  std::int32_t characters = 0;  // with `most`: the states before this one are between characters, others within one
 };
 
 /// Rules and their expressions over bytes: parsers write them and compile() reads them. Expressions are referred to by

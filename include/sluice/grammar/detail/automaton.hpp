@@ -32,10 +32,10 @@ class Automaton {
       call,   // reads a text of the rule `first`, then `to`
       end,    // of the rule
       loop,   // between repetitions of the loop `first`
-      again   // after a repetition of the loop `first`
+      again   // after a repetition of the loop `first`, or behind its text
     };
     Kind kind = split;
-    std::uint8_t low = 0, high = 0;
+    std::uint8_t low = 0, high = 0;  // state: low is 1 between the characters of a text that is counted
     std::int32_t to = -1, first = 0, count = 0;
     std::int32_t within = -1;  // the loop in whose body it is
   };
@@ -43,6 +43,8 @@ class Automaton {
     std::int32_t body, to;          // -1: there is no text
     std::int32_t minimum, maximum;  // -1: any number
     std::int32_t again;             // the place after a repetition
+    std::int32_t reach = -1;        // the body is a text, and its characters are counted: the largest of `left`
+    bool counts_characters() const { return reach >= 0; }
   };
   struct Text {
     std::int32_t first, count;  // states of one automaton
@@ -68,6 +70,7 @@ class Automaton {
   std::vector<std::int32_t> targets;  // of splits
   std::vector<ByteEdge> edges;        // of states
   std::vector<Loop> loops;
+  std::vector<std::int32_t> left;      // [state of a text that is counted]: the fewest characters to its end
   std::vector<Text> texts;             // in order
   std::vector<std::int32_t> start;     // [rule]; -1: not used
   std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone

@@ -72,6 +72,7 @@ class Compiler {
       auto const rule = open.back();
       open.pop_back();
       auto const before = a_.places.size();
+      begins_.push_back(a_.nodes());
       if (rule < count() && x_.rules[at(rule)].expression < 0) refuse(rule, "is not defined");
       auto const expression = rule < count() ? x_.rules[at(rule)].expression : graph.outlined()[at(rule - count())];
       a_.start[at(rule)] = graph.build(expression);
@@ -137,6 +138,7 @@ class Compiler {
         auto const& e = x_[id];
         std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
         if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
+        if (e.kind == Kind::automaton && x_.automaton_of(e).most >= 0) sum = large;
         auto weight = sum;
         for (auto const part : x_.parts(id)) sum += size[at(part)], weight += facts_.weight[at(part)];
         if (e.kind == Kind::repeat) {
@@ -218,7 +220,7 @@ class Compiler {
       auto const& loop = a_.loops[at(place.first)];
       return useful[at(loop.to)] != 0 && (loop.minimum == 0 || useful[at(loop.body)] != 0);
     };
-    // Most places lead to those made before them, and states of automata to later ones.
+    // Most places lead to those made before them, states of automata to later ones, and calls to rules made later.
     std::size_t count = 0;
     auto const pass = [&](std::int32_t p) {
       if (useful[at(p)] != 0) return;
@@ -227,13 +229,27 @@ class Compiler {
       each_next(place, [&](std::int32_t to) { leads = leads || useful[at(to)] != 0; });
       if (leads && works(place)) useful[at(p)] = 1, ++count;
     };
-    for (std::size_t before = 1, i = 0; i < 8 && count < places && before != count; ++i) {
+    auto done = false;
+    for (std::size_t before = 1, i = 0; i < 8 && !done; ++i) {
       before = count;
-      for (std::int32_t p = 0; p < a_.nodes(); ++p) pass(p);
-      for (auto p = a_.nodes(); p-- > 0 && count < places;) pass(p);
+      auto text = a_.texts.end();
+      for (auto r = begins_.size(); r-- > 0;) {
+        auto const last = r + 1 < begins_.size() ? begins_[r + 1] : a_.nodes();
+        auto own = std::ranges::lower_bound(a_.texts.begin(), text, begins_[r], {}, &Automaton::Text::first);
+        text = own;
+        for (auto p = begins_[r]; p < last; ++p) {
+          if (own == a_.texts.end() || own->first != p) {
+            pass(p);
+            continue;
+          }
+          for (auto q = p + own->count; q-- > p;) pass(q);
+          p += own->count - 1, ++own;
+        }
+      }
+      done = count == places || before == count;
     }
     if (count == places) return;
-    mark_useful(useful, works);
+    if (!done) mark_useful(useful, works);
     if (useful[at(a_.start[at(a_.root)])] == 0)
       refuse(a_.root, "no text obeys this rule: it never ends, or demands the impossible");
     for (std::size_t p = 0; p < places; ++p) {
@@ -346,6 +362,7 @@ class Compiler {
   Expressions const& x_;
   RuleFacts facts_;
   Automaton a_;
+  std::vector<std::int32_t> begins_;  // of each rule that was built: its first place
   std::vector<std::int32_t> origin_;  // [rule]: the rule of the expressions that contains it
   std::vector<std::int32_t> seen_;    // [place]: by first_calls()
 };

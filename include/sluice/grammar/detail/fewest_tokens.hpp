@@ -66,6 +66,7 @@ class FewestTokens {
     auto const* const own = counts_.data() + at(place) * places_ * places_;
     Counts out(own, own + places_ * places_);
     auto const within = a_.places[at(place)].within;
+    if (within >= 0 && a_.loops[at(within)].counts_characters()) return product(out, matrix(a_.loops[at(within)].to));
     return within < 0 ? out : product(out, after(a_.loops[at(within)], repetitions + 1));
   }
 
@@ -162,6 +163,8 @@ class FewestTokens {
     places_ = static_cast<std::size_t>(spelling_->places());
     auto const nodes = at(a_.nodes());
     counts_.assign(nodes * places_ * places_, never);
+    auto const counts = std::ranges::any_of(a_.loops, &Automaton::Loop::counts_characters);
+    characters_.assign(counts ? counts_.size() : 0, never);
     std::vector<std::int32_t> begins(nodes + 1), users;
     for (auto const counting : {true, false}) {
       auto const use = [&](std::int32_t user, std::int32_t used) {
@@ -185,15 +188,27 @@ class FewestTokens {
       users.resize(at(sum));
     }
     std::deque<std::int32_t> open;
-    std::vector<std::uint8_t> waits(nodes, 1);
-    for (std::int32_t p = 0; p < a_.nodes(); ++p) open.push_back(p);  // mostly, a place leads to those made before it
-    while (!open.empty()) {
-      auto const p = open.front();
-      open.pop_front(), waits[at(p)] = 0;
-      if (!relax(p)) continue;
-      for (auto i = begins[at(p)]; i < begins[at(p) + 1]; ++i)
-        if (auto const user = users[at(i)]; waits[at(user)] == 0) waits[at(user)] = 1, open.push_back(user);
-    }
+    std::vector<std::uint8_t> waits(nodes);
+    auto const run = [&](bool counted) {
+      for (std::int32_t p = 0; p < a_.nodes(); ++p)  // mostly, a place leads to those made before it
+        if (in_counted(p) == counted) waits[at(p)] = 1, open.push_back(p);
+      while (!open.empty()) {
+        auto const p = open.front();
+        open.pop_front(), waits[at(p)] = 0;
+        if (!(counted ? relax_counted(p) : relax(p))) continue;
+        for (auto i = begins[at(p)]; i < begins[at(p) + 1]; ++i)
+          if (auto const user = users[at(i)]; waits[at(user)] == 0 && in_counted(user) == counted)
+            waits[at(user)] = 1, open.push_back(user);
+      }
+    };
+    if (counts) run(true);
+    run(false);
+  }
+  /// Whether it is within a text of which the characters are counted.
+  template <class = void>
+  bool in_counted(std::int32_t p) const {
+    auto const& place = a_.places[at(p)];
+    return place.within >= 0 && place.kind != Place::loop && a_.loops[at(place.within)].counts_characters();
   }
 
   template <class = void>
@@ -235,11 +250,42 @@ class FewestTokens {
         for (std::size_t q = 0; q < places_; ++q) lower(own[q * places_ + q], 0);
         break;
       case Place::loop: {
-        auto const all = after(a_.loops[at(place.first)], 0);
+        auto const& loop = a_.loops[at(place.first)];
+        auto const all = loop.counts_characters() ? product(matrix(loop.body), matrix(loop.to)) : after(loop, 0);
         for (std::size_t i = 0; i < places_ * places_; ++i) lower(own[i], all[i]);
         break;
       }
     }
+    return changed;
+  }
+  /// Within a text of which the characters are counted, to its end: along a text of the fewest characters, so that it
+  /// can be read whatever the number before it.
+  template <class = void>
+  bool relax_counted(std::int32_t p) {
+    auto const& place = a_.places[at(p)];
+    auto const base = at(p) * places_ * places_;
+    auto changed = false;
+    auto const lower = [&](std::size_t i, Count characters, Count count) {
+      if (count >= never || std::pair(characters, count) >= std::pair(characters_[base + i], counts_[base + i])) return;
+      characters_[base + i] = characters, counts_[base + i] = count, changed = true;
+    };
+    if (place.kind == Place::again) {
+      for (std::size_t q = 0; q < places_; ++q) lower(q * places_ + q, 0, 0);
+      return changed;
+    }
+    for (auto const& edge : a_.edges_of(place)) {
+      auto const& steps = this->steps(edge.first, edge.last);
+      auto const one = a_.places[at(edge.to)].low;
+      for (std::size_t q = 0; q < places_; ++q)
+        for (auto const [to, cost] : steps[q])
+          for (std::size_t r = 0; r < places_; ++r) {
+            auto const i = (at(edge.to) * places_ + at(to)) * places_ + r;
+            lower(q * places_ + r, characters_[i] + one, cost + counts_[i]);
+          }
+    }
+    if (place.to >= 0)
+      for (std::size_t i = 0; i < places_ * places_; ++i)
+        lower(i, characters_[at(place.to) * places_ * places_ + i], counts_[at(place.to) * places_ * places_ + i]);
     return changed;
   }
   template <class = void>
@@ -255,7 +301,8 @@ class FewestTokens {
   std::size_t places_ = 1;
   Count most_ = never;
   bool covers_ = false;
-  Counts counts_;  // [place][from][to]
+  Counts counts_;      // [place][from][to]
+  Counts characters_;  // the same, of a text that is counted
   std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<std::vector<Spelling::Step>>> steps_;
 };
 
@@ -292,6 +339,14 @@ class Completion {
   template <class = void>
   Count rest(std::int32_t stack) {
     return rests(stack)[0];
+  }
+
+  /// Of what was computed.
+  template <class = void>
+  std::size_t bytes() const {
+    std::size_t sum = (counts_.size() + rests_.size() + along_.size()) * sizeof(Count) + follow_.size() * sizeof(Next);
+    for (auto const& one : nodes_) sum += sizeof one + one.size() * sizeof(Count);
+    return sum;
   }
 
   /// Whether a state can be completed in at most this many tokens.
@@ -341,12 +396,12 @@ class Completion {
     auto& known = nodes_[at(node)];
     if (!known.empty()) return known;
     auto const places = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
-    known.assign(fewest_.places() * fewest_.places(), never);
+    auto made = FewestTokens::Counts(fewest_.places() * fewest_.places(), never);
     for (auto const [place, repetitions] : places) {
       auto const one = fewest_.of(place, repetitions);
-      for (std::size_t i = 0; i < known.size(); ++i) known[i] = (std::min)(known[i], one[i]);
+      for (std::size_t i = 0; i < made.size(); ++i) made[i] = (std::min)(made[i], one[i]);
     }
-    return known;
+    return known = std::move(made);
   }
 
   template <class = void>
@@ -354,8 +409,7 @@ class Completion {
     auto const places = fewest_.places();
     while (rests_.size() / places <= at(stack)) {  // the entries below a stack were added before it
       auto const id = static_cast<std::int32_t>(rests_.size() / places);
-      rests_.resize(rests_.size() + places, never);
-      auto* const own = rests_.data() + at(id) * places;
+      std::vector<Count> own(places, never);
       for (auto const [node, below] : machine_.stack(id)) {
         if (node < 0) {
           own[0] = 0;
@@ -366,6 +420,7 @@ class Completion {
         for (std::size_t q = 0; q < places; ++q)
           for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], counts[q * places + r] + under[r]);
       }
+      rests_.insert(rests_.end(), own.begin(), own.end());
     }
     return rests_.data() + at(stack) * places;
   }
@@ -391,7 +446,7 @@ class Completion {
         node = trie_.end(node);
         continue;
       }
-      if (fewest_.spelling().chosen(node) && count(next) == wanted) found = {next, node};
+      if (fewest_.spelling().chosen(node) && count(next) <= wanted) found = {next, node};
       path.resize(depth), path.push_back(next);
       node = fewest_.spelling().open(node) ? node + 1 : trie_.end(node);
     }

@@ -70,7 +70,8 @@ class Interner {
   }
   template <class = void>
   void grow() {
-    table_.assign(table_.size() * 2, -1);
+    auto larger = std::vector<std::int32_t>(table_.size() * 2, -1);
+    table_.swap(larger);
     for (std::int32_t id = 0; id < size(); ++id) table_[find((*this)[id])] = id;
   }
 

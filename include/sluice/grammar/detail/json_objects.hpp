@@ -58,6 +58,7 @@ class JsonObjects : public JsonRules {
       if (!find_known()) return x.out_.nothing();
       find_others();
       least = clause.least, most = clause.most;
+      auto const small = known.size() < 2 && others.size() < 2;
       auto const needed = std::count_if(known.begin(), known.end(), [](Candidate const& c) { return c.required; });
       if (least <= needed) least = 0;
       if (others.empty() && most >= static_cast<std::int64_t>(known.size())) most = -1;
@@ -66,6 +67,10 @@ class JsonObjects : public JsonRules {
       auto const any = x.texts_.style().any_order;
       if (any && !counted && known.size() > 5 && needed <= 10) return free_order();
       if (!counted && (!any || known.empty() || known.size() > 5)) return simple();
+      if (!small) {  // each comes in many places
+        for (auto& one : known) one.member = x.new_rule("a member", one.member);
+        for (auto& one : others) one.member = x.new_rule("another member", one.member);
+      }
       auto const body = any && known.size() <= 10 && !known.empty() ? any_order(0, 0, 0) : from(0, 0, 0, true);
       auto const empty = needed == 0 && least == 0 && clause.some.empty();
       return x.texts_.within("{", body, "}", empty);
@@ -303,17 +308,18 @@ class JsonObjects : public JsonRules {
         complete = complete && !known[i].required;
         if (most >= 0 && count >= most) continue;
         each_meeting(known[i], met, [&](Id member, std::uint32_t now) {
-          choices.push_back(then(member, first, any_order(used | bit, count + 1, now)));
+          choices.push_back(x.out_.sequence({member, any_order(used | bit, count + 1, now)}));
         });
       }
       if (most < 0 || count < most)
         for (auto const& one : others)
           each_meeting(one, met, [&](Id member, std::uint32_t now) {
-            choices.push_back(first ? x.out_.sequence({member, behind(used, count + 1, now)})
-                                    : then(member, false, behind(used, count + 1, now)));
+            choices.push_back(x.out_.sequence({member, behind(used, count + 1, now)}));
           });
-      if (complete && !first) choices.push_back(x.out_.empty());
-      x.out_.rules[JsonObjects::at(rule)].expression = x.out_.choice(choices);
+      auto body = x.out_.choice(choices);
+      if (!first && !choices.empty()) body = x.out_.sequence({x.texts_.comma(), body});
+      if (complete && !first) body = choices.empty() ? x.out_.empty() : x.out_.choice({x.out_.empty(), body});
+      x.out_.rules[JsonObjects::at(rule)].expression = body;
       return here;
     }
     /// Behind another member: no longer first, though no known name may have been used.

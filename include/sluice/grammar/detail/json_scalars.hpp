@@ -9,6 +9,7 @@
 #include <sluice/grammar/detail/json_sets.hpp>
 #include <sluice/grammar/detail/json_texts.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/regex_automaton.hpp>
 #include <sluice/grammar/detail/regex_tree.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
 #include <sluice/grammar/detail/text_bytes.hpp>
@@ -169,7 +170,8 @@ class JsonScalars : public JsonSets {
           if (way.patterns.insert(value.text).second) way.all_patterns.push_back(&value);
           break;
         case Word::format:
-          if ((value.is(Kind::string) && value.text == "regex") || format(value) != nullptr)
+          if (((value.is(Kind::string) && value.text == "regex") || format(value) != nullptr) &&
+              std::ranges::none_of(way.formats, [&](auto const* one) { return one->text == value.text; }))
             way.formats.push_back(&value);
           break;
         case Word::least_length:
@@ -220,36 +222,32 @@ class JsonScalars : public JsonSets {
     if (size == 1 && !lengths && flat.formats.size() == 1 && flat.formats[0]->text == "regex")
       body = json_regex_format(out_, texts_);
     if (body < 0) {
-      auto escapes = texts_.style().escapes;
+      std::int32_t most = -1;
       Texts some;
       auto const also = [&](Texts const& more) {
         if (more != nullptr) some = some == nullptr ? more : share(*some & *more);
       };
-      auto const* const last = flat.length != nullptr             ? flat.length
-                               : size > 1 || flat.formats.empty() ? flat.all_patterns.back()
-                                                                  : flat.formats.back();
+      auto const* const last = flat.length != nullptr      ? flat.length
+                               : flat.all_patterns.empty() ? flat.formats.back()
+                                                           : flat.all_patterns.back();
       try {
         for (auto const* const one : flat.all_patterns) also(pattern(*one));
         for (auto const* const one : flat.formats) also(format(*one));
         if (flat.least > 50'000) throw std::length_error("a length of more than 50000 characters beside them");
         if (lengths && some != nullptr) {
-          auto const least = static_cast<std::int32_t>(flat.least),
-                     most = static_cast<std::int32_t>((std::min<std::int64_t>)(flat.most, 1 << 30));
+          auto const least = static_cast<std::int32_t>(flat.least);
+          most = static_cast<std::int32_t>((std::min<std::int64_t>)(flat.most, 1 << 30));
           if (least > 0 && !(*some & TextAutomaton::lengths(0, least - 1)).empty())
             also(share(TextAutomaton::lengths(least, -1)));
-          // Where there would be very many states, the longest texts are left out, and needless escapes.
-          auto const states = (std::max<std::size_t>)(some->states.size(), 1);
-          auto const enough = static_cast<std::int32_t>((std::min<std::size_t>)(30'000 / states, 30'000));
-          if (most >= 0 && most <= enough && states < 100) some = share(some->up_to(most));
-          else if (most >= 0 && least <= enough)
-            escapes = Escapes::needed, some = share(some->up_to((std::min)(most, enough)));
-          else if (most >= 0) throw std::length_error("more than 30000 states");
+          // Where there would be many states, characters are counted.
+          if (most >= 0 && (static_cast<std::int64_t>(some->states.size()) * most <= 128 || some->fewest() > most))
+            some = share(some->up_to(std::exchange(most, -1)));
         } else if (lengths)
           return texts_.string(repetition(flat.least, *last), flat.most < 0 ? -1 : repetition(flat.most, *last));
       } catch (std::length_error const& e) {
         unsupported(*last, "pattern, format and lengths of one string lead to " + std::string(e.what()));
       }
-      body = some == nullptr ? texts_.string(0, -1) : texts_.string(*some, escapes);
+      body = some == nullptr ? texts_.string(0, most) : texts_.string(*some, most);
     }
     out_.rules[at(rule)].expression = body;
     flat_rules_.emplace(key, rule);
@@ -274,7 +272,15 @@ class JsonScalars : public JsonSets {
   Id repeated(JsonValue const& pattern, Flat const& flat) {
     auto tree = read_pattern(pattern, pattern.text);
     auto begins = false, ends = false;
+    auto const whole = tree;
     if (!tree.take_anchors(begins, ends)) return -1;
+    if (!begins && flat.least == 0 && flat.most < 0) {  // most of its states are met by any plain text
+      try {
+        auto const some = RegexAutomaton::of(whole, true, 1000);
+        return some.full() ? texts_.string(0, -1) : texts_.string(some);
+      } catch (std::length_error const&) {  // as a repetition, it is small
+      }
+    }
     auto const any = [&] { return tree.add({.kind = RegexTree::Kind::characters, .ranges = {{0, last_character}}}); };
     auto const rest = [&] { return tree.add({.kind = RegexTree::Kind::repeat, .parts = {any()}}); };
     std::vector<std::int32_t> parts;

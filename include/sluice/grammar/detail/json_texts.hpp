@@ -44,8 +44,10 @@ class JsonTexts {
   template <class = void>
   Id space() {
     if (style_.space == 0) return out_.empty();
-    if (space_ < 0) space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
-    return space_;
+    if (space_ >= 0) return space_;
+    if (style_.space > 0)
+      return space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
+    return space_ = out_.automaton({{{0, 3, true}}, {{'\t', '\n', 0}, {'\r', '\r', 0}, {' ', ' ', 0}}});
   }
   /// A text between brackets. \param empty  whether nothing may stand between them
   template <class = void>
@@ -102,16 +104,12 @@ class JsonTexts {
     }
     return it->second;
   }
-  /// A string of this set.
+  /// A string of this set. \param most  characters; -1: any number
   template <class = void>
-  Id string(TextAutomaton const& texts) {
-    return string(texts, style_.escapes);
-  }
-  template <class = void>
-  Id string(TextAutomaton const& texts, Escapes escapes) {
+  Id string(TextAutomaton const& texts, std::int32_t most = -1) {
     if (texts.empty()) return out_.nothing();
-    if (texts.full()) return string(0, -1);
-    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, escapes, true))});
+    if (texts.full()) return string(0, most);
+    return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true, most))});
   }
   template <class = void>
   Id string(std::string_view text) {

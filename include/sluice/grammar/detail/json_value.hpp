@@ -271,6 +271,9 @@ inline std::string json_key(JsonValue const& value) {
 }
 
 /// Equality by JSON schema's definition: by value.
-inline bool json_equal(JsonValue const& a, JsonValue const& b) { return json_key(a) == json_key(b); }
+inline bool json_equal(JsonValue const& a, JsonValue const& b) {
+  if (a.kind != b.kind) return false;
+  return a.is(JsonValue::Kind::string) ? a.text == b.text : json_key(a) == json_key(b);
+}
 
 }  // namespace sluice::inline v0::detail

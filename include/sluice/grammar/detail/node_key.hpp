@@ -52,7 +52,7 @@ class NodeKey {
     key.out_.push_back(-2);
     for (std::size_t i = 0; i < key.order_.size(); ++i) {
       if (key.order_.size() > most_places || key.out_.size() > most_size) return {};
-      key.describe(a.places[at(key.order_[i])], depth);
+      key.describe(key.order_[i], depth);
     }
     return key.out_;
   }
@@ -73,7 +73,7 @@ class NodeKey {
     auto const within = a.places[at(place)].within;
     if (within < 0) return;
     auto const& loop = a.loops[at(within)];
-    auto const enough = depth + 1;
+    auto const enough = depth + 1 + (std::max)(loop.reach, 0);
     out.push_back(std::clamp(loop.minimum - repetitions, 0, enough));
     out.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum - repetitions, enough));
   }
@@ -92,7 +92,8 @@ class NodeKey {
   }
 
   template <class = void>
-  void describe(Place const& place, std::int32_t depth) {
+  void describe(std::int32_t current, std::int32_t depth) {
+    auto const& place = a_.places[at(current)];
     out_.push_back(place.kind | place.low << 8 | place.high << 16);
     switch (place.kind) {
       case Place::split:
@@ -102,6 +103,8 @@ class NodeKey {
       case Place::byte: refer(place.to); break;
       case Place::state:
         out_.push_back(place.count);
+        if (place.within >= 0 && a_.loops[at(place.within)].counts_characters())
+          out_.push_back(-3 - place.low), out_.push_back(a_.left[at(current)]);
         for (auto const& edge : a_.edges_of(place)) out_.push_back(edge.first | edge.last << 8), refer(edge.to);
         refer(place.to);
         break;
@@ -112,8 +115,10 @@ class NodeKey {
       case Place::end: break;
       case Place::loop: {
         auto const& loop = a_.loops[at(place.first)];
-        out_.push_back((std::min)(loop.minimum, depth + 1));
-        out_.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum, depth + 1));
+        auto const enough = depth + 1 + (std::max)(loop.reach, 0);
+        out_.push_back((std::min)(loop.minimum, enough));
+        out_.push_back(loop.maximum < 0 ? -1 : (std::min)(loop.maximum, enough));
+        out_.push_back(loop.reach);
         refer(loop.body), refer(loop.to);
         break;
       }

@@ -59,8 +59,9 @@ class Nodes {
   std::int32_t next(std::int32_t node, std::uint8_t c) {
     auto row = all_[at(node)].row;
     if (row < 0) {
-      row = all_[at(node)].row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
+      row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
       rows_.resize(rows_.size() + at(a_.classes()), -1);
+      all_[at(node)].row = row;
     }
     auto const cell = at(row) * at(a_.classes()) + c;
     if (rows_[cell] < 0) {
@@ -88,6 +89,24 @@ class Nodes {
     }
     return all_[at(node)].plain;
   }
+  /// At least so many plain characters can be read here, whichever they are.
+  template <class = void>
+  std::int32_t plain_length(std::int32_t node) {
+    auto const run = plain_run(node);
+    if (run == PlainText::unlimited) return run;
+    if (all_[at(node)].length < 0) {
+      auto length = run;
+      for (auto const [place, count] : sets_[node]) {
+        auto own = plain_places_.length(place);
+        if (auto const within = a_.places[at(place)].within; own > 0 && within >= 0)
+          if (auto const& loop = a_.loops[at(within)]; loop.counts_characters())
+            own = (std::min)(own, loop.maximum - count - loop.reach);
+        length = (std::max)(length, own);
+      }
+      all_[at(node)].length = length;
+    }
+    return all_[at(node)].length;
+  }
   std::size_t bytes() const {
     return sets_.bytes() + rows_.size() * sizeof(std::int32_t) + calls_.size() * sizeof(CallEdge) +
            all_.size() * sizeof(Node);
@@ -100,6 +119,7 @@ class Nodes {
     std::int32_t row = -1;               // of rows_
     std::int32_t calls = -1, count = 0;  // of calls_
     std::int32_t plain = -1;             // as plain_run(); -1: unknown
+    std::int32_t length = -1;            // as plain_length(); -1: unknown
     std::uint8_t flags = 0;
   };
   struct Mark {
@@ -110,6 +130,7 @@ class Nodes {
 
   template <class = void>
   std::int32_t number(std::span<Pair const> set) {
+    if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 16);  // first, so that a set has its node
     auto const id = sets_.intern(set);
     if (at(id) < all_.size()) return id;
     std::uint8_t flags = 0;
@@ -134,7 +155,14 @@ class Nodes {
       } else if (place.kind == Place::state) {
         auto const edges = a_.edges_of(place);
         auto const edge = std::ranges::lower_bound(edges, byte, {}, &Automaton::ByteEdge::last);
-        if (edge != edges.end() && edge->first <= byte) from_.push_back({edge->to, k});
+        if (edge == edges.end() || edge->first > byte) continue;
+        auto const to = edge->to;
+        if (place.within < 0 || !a_.loops[at(place.within)].counts_characters()) {
+          from_.push_back({to, k});
+          continue;
+        }
+        auto const count = k + a_.places[at(to)].low;
+        if (count <= a_.loops[at(place.within)].maximum - a_.left[at(to)]) from_.push_back({to, count});
       }
     }
   }
@@ -157,15 +185,18 @@ class Nodes {
       for (; i < all.size() && all[i].rule == rule; ++i) from_.push_back(all[i].to);
       made.push_back({rule, close()});
     }
-    all_[at(node)].calls = static_cast<std::int32_t>(calls_.size());
-    all_[at(node)].count = static_cast<std::int32_t>(made.size());
+    auto const first = static_cast<std::int32_t>(calls_.size());
     calls_.insert(calls_.end(), made.begin(), made.end());
+    all_[at(node)].calls = first;
+    all_[at(node)].count = static_cast<std::int32_t>(made.size());
   }
 
   template <class = void>
   std::int32_t find_plain_run(std::int32_t node) {
     for (auto const& pair : sets_[node])
-      if (plain_places_.open(pair.first)) return PlainText::unlimited;
+      if (!counted_text(pair.first) && plain_places_.length(pair.first) == PlainText::unlimited)
+        return PlainText::unlimited;
+    if (std::ranges::any_of(sets_[node], [&](Pair pair) { return counted_text(pair.first); })) return 0;
     if (all_[at(node)].flags != bytes_follow) return 0;
     for (auto const [place, repetitions] : sets_[node]) {
       auto const within = a_.places[at(place)].within;
@@ -179,6 +210,11 @@ class Nodes {
       return known == 0 ? 0 : loop.maximum < 0 ? PlainText::unlimited : loop.maximum - repetitions;
     }
     return plain_leads(node, node) ? PlainText::unlimited : 0;
+  }
+  template <class = void>
+  bool counted_text(std::int32_t place) const {
+    auto const within = a_.places[at(place)].within;
+    return within >= 0 && a_.loops[at(within)].counts_characters();
   }
   /// Whether each repetition reads a plain character, whichever it is, and nothing plain follows the last. It is the same
   /// for any number of repetitions.
@@ -271,6 +307,10 @@ class Nodes {
           break;
         case Place::loop: {
           auto const& loop = a_.loops[at(place.first)];
+          if (loop.counts_characters()) {
+            if (loop.body >= 0 && a_.left[at(loop.body)] <= loop.maximum) visit({loop.body, 0});
+            break;
+          }
           if (!least(place.first, loop, pair.second)) break;
           if (loop.body >= 0 && (loop.maximum < 0 || pair.second < loop.maximum)) visit({loop.body, pair.second});
           if (loop.to >= 0 && pair.second >= loop.minimum) visit({loop.to, 0});
@@ -278,6 +318,10 @@ class Nodes {
         }
         case Place::again: {
           auto const& loop = a_.loops[at(place.first)];
+          if (loop.counts_characters()) {
+            if (loop.to >= 0) visit({loop.to, 0});
+            break;
+          }
           visit({place.to, loop.maximum < 0 ? (std::min)(pair.second + 1, loop.minimum) : pair.second + 1});
           break;
         }

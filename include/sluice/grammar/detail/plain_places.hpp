@@ -17,73 +17,118 @@
 
 namespace sluice::inline v0::detail {
 
-/// Tells the states from which every plain text can be read, without leaving the automaton. Names that must not be some
-/// words, and patterns that may match anywhere, consist of such states. Found for an automaton when a state of it is
-/// first asked for. Not thread-safe.
+/// Tells how many plain characters can be read from the states of automata, whichever they are. Names that must not be
+/// some words, and patterns that may match anywhere, have states from which every plain text can be read; patterns that
+/// count have others. Found for an automaton when a state of it is first asked for. Not thread-safe.
 class PlainPlaces {
  public:
   explicit PlainPlaces(Automaton const& a) : a_(a) {}
 
-  /// \param place  of any kind
+  /// The number of plain characters that can be read from a place without leaving the automaton, whatever is counted;
+  /// PlainText::unlimited: any. \param place  of any kind
   template <class = void>
-  bool open(std::int32_t place) {
-    if (a_.places[at(place)].kind != Place::state) return false;
-    open_.resize(a_.places.size(), unknown);
-    if (open_[at(place)] == unknown) {
+  std::int32_t length(std::int32_t place) {
+    if (a_.places[at(place)].kind != Place::state) return 0;
+    length_.resize(a_.places.size(), unknown);
+    if (length_[at(place)] == unknown) {
       auto const after = std::ranges::upper_bound(a_.texts, place, {}, &Automaton::Text::first);
       solve(*std::prev(after));
     }
-    return open_[at(place)] == yes;
+    return length_[at(place)];
   }
 
  private:
   using Place = Automaton::Place;
-  enum : std::int8_t { unknown = -1, no = 0, yes = 1 };
+  static constexpr std::int32_t unknown = -1;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  /// The bytes that may come next within a character, and the number of the rest behind them; 0: the character ends.
+  struct Rest {
+    PlainBytes bytes;
+    std::int32_t then;
+  };
+  static constexpr std::array<Rest, 13> rests{{{{0, 0}, 0},  // not used
+                                               {{0x80, 0xBF}, 0},
+                                               {{0x80, 0xBF}, 1},
+                                               {{0x80, 0xBF}, 2},
+                                               {{0xA0, 0xBF}, 1},
+                                               {{0x80, 0x9F}, 1},
+                                               {{0x90, 0xBF}, 2},
+                                               {{0x80, 0x8F}, 2},
+                                               {{0x80, 0x80}, 10},
+                                               {{0x80, 0x80}, 11},
+                                               {{0x80, 0xA7}, 0},
+                                               {{0xAA, 0xBF}, 0},
+                                               {{0x81, 0xBF}, 1}}};
+  /// The same at the beginning: as plain_characters.
+  static constexpr std::array<Rest, 15> firsts{{{{0x20, 0x21}, 0},
+                                                {{0x23, 0x5B}, 0},
+                                                {{0x5D, 0x7E}, 0},
+                                                {{0xC2, 0xDF}, 1},
+                                                {{0xE0, 0xE0}, 4},
+                                                {{0xE1, 0xE1}, 2},
+                                                {{0xE2, 0xE2}, 8},
+                                                {{0xE2, 0xE2}, 9},
+                                                {{0xE2, 0xE2}, 12},
+                                                {{0xE3, 0xEC}, 2},
+                                                {{0xED, 0xED}, 5},
+                                                {{0xEE, 0xEF}, 2},
+                                                {{0xF0, 0xF0}, 6},
+                                                {{0xF1, 0xF3}, 3},
+                                                {{0xF4, 0xF4}, 7}}};
+
+  /// Finds lengths backwards, from places where a plain character cannot be read. What is numbered is a place, and how
+  /// much of a character has been read before it.
   template <class = void>
   void solve(Automaton::Text text) {
-    auto const first = text.first, last = text.first + text.count;
-    for (auto p = first; p < last; ++p) open_[at(p)] = a_.places[at(p)].kind == Place::state ? yes : no;
-    inner_.resize(a_.places.size());
-    auto changed = true;
-    for (auto round = 0; round < 8 && changed; ++round) {
-      changed = false;
-      std::fill(inner_.begin() + first, inner_.begin() + last,
-                std::array<std::int8_t, 4>{unknown, unknown, unknown, unknown});
-      for (auto p = last; p-- > first;) {
-        if (open_[at(p)] == no) continue;
-        auto const reads = [&](auto const& bytes) { return covers(p, bytes.data(), length(bytes)); };
-        if (!std::ranges::all_of(plain_characters, reads)) open_[at(p)] = no, changed = true;
+    constexpr std::int32_t kinds = rests.size();
+    auto const size = at(text.count * kinds);
+    std::vector<std::pair<std::int32_t, std::int32_t>> leads;  // to, from
+    std::vector<std::int32_t> left(size, unlimited), open, next, todo;
+    std::vector<std::uint8_t> seen(size);
+    auto const visit = [&](std::int32_t from, std::int32_t place, std::int32_t rest) {
+      auto const to = (place - text.first) * kinds + rest;
+      leads.emplace_back(to, from);
+      if (rest > 0 && std::exchange(seen[at(to)], std::uint8_t{1}) == 0) todo.push_back(to);
+    };
+    auto const read = [&](std::int32_t from, std::int32_t place, PlainBytes bytes, std::int32_t rest) {
+      auto const edges = a_.edges_of(a_.places[at(place)]);
+      auto edge = std::ranges::lower_bound(edges, bytes.first, {}, &Automaton::ByteEdge::last);
+      int byte = bytes.first;
+      for (; byte <= bytes.last && edge != edges.end() && edge->first <= byte; ++edge) {
+        visit(from, edge->to, rest);
+        byte = edge->last + 1;
       }
+      if (byte <= bytes.last && left[at(from)] != 0) left[at(from)] = 0, open.push_back(from);
+    };
+    for (auto p = text.first; p < text.first + text.count; ++p)
+      if (a_.places[at(p)].kind == Place::state)
+        for (auto const& [bytes, rest] : firsts) read((p - text.first) * kinds, p, bytes, rest);
+      else left[at((p - text.first) * kinds)] = 0, open.push_back((p - text.first) * kinds);
+    while (!todo.empty()) {
+      auto const from = todo.back();
+      todo.pop_back();
+      auto const& [bytes, then] = rests[at(from % kinds)];
+      read(from, text.first + from / kinds, bytes, then);
     }
-    if (changed) std::fill(open_.begin() + first, open_.begin() + last, std::int8_t{no});  // a long chain
+    std::sort(leads.begin(), leads.end());
+    leads.erase(std::unique(leads.begin(), leads.end()), leads.end());
+    for (std::int32_t count = 0; !open.empty(); ++count, open.swap(next), next.clear())
+      while (!open.empty()) {
+        auto const to = open.back();
+        open.pop_back();
+        auto const ends = to % kinds == 0 ? 1 : 0;  // a character
+        auto i = std::lower_bound(leads.begin(), leads.end(), std::pair(to, std::int32_t{0}));
+        for (; i != leads.end() && i->first == to; ++i)
+          if (left[at(i->second)] > count + ends)
+            left[at(i->second)] = count + ends, (ends > 0 ? next : open).push_back(i->second);
+      }
+    for (std::int32_t i = 0; i < text.count; ++i) length_[at(text.first + i)] = left[at(i * kinds)];
   }
-  static int length(std::array<PlainBytes, 4> const& bytes) {
-    auto n = 1;
-    while (n < 4 && bytes[static_cast<std::size_t>(n)].last != 0) ++n;
-    return n;
-  }
-  /// Whether all texts of these ranges of bytes lead to states that are not known to be closed.
-  template <class = void>
-  bool covers(std::int32_t p, PlainBytes const* bytes, int count) {
-    if (count == 0) return open_[at(p)] != no;
-    auto const usual = bytes->first == 0x80 && bytes->last == 0xBF;
-    if (usual && inner_[at(p)][at(count)] != unknown) return inner_[at(p)][at(count)] == yes;
-    auto const edges = a_.edges_of(a_.places[at(p)]);
-    auto edge = std::ranges::lower_bound(edges, bytes->first, {}, &Automaton::ByteEdge::last);
-    int next = bytes->first;
-    for (; next <= bytes->last && edge != edges.end() && edge->first <= next; ++edge) {
-      if (!covers(edge->to, bytes + 1, count - 1)) break;
-      next = edge->last + 1;
-    }
-    if (usual) inner_[at(p)][at(count)] = next > bytes->last ? yes : no;
-    return next > bytes->last;
-  }
+  static constexpr auto unlimited = PlainText::unlimited;
 
   Automaton const& a_;
-  std::vector<std::int8_t> open_;                  // [place]
-  std::vector<std::array<std::int8_t, 4>> inner_;  // [place][number of bytes 80..BF that follow]: whether they lead on
+  std::vector<std::int32_t> length_;  // [place]
 };
 
 }  // namespace sluice::inline v0::detail

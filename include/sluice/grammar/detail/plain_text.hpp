@@ -26,14 +26,19 @@ namespace sluice::inline v0::detail {
 struct PlainBytes {
   std::uint8_t first, last;
 };
-/// A plain character is any one in UTF-8 but quotes, backslashes and control characters: its bytes match one of these.
-inline constexpr std::array<std::array<PlainBytes, 4>, 11> plain_characters{{
+/// A plain character is any one in UTF-8 but quotes, backslashes, control characters and U+2028 and U+2029, which a `.` in
+/// a pattern excludes: its bytes match one of these.
+inline constexpr std::array<std::array<PlainBytes, 4>, 15> plain_characters{{
     {{{0x20, 0x21}}},
     {{{0x23, 0x5B}}},
     {{{0x5D, 0x7E}}},
     {{{0xC2, 0xDF}, {0x80, 0xBF}}},
     {{{0xE0, 0xE0}, {0xA0, 0xBF}, {0x80, 0xBF}}},
-    {{{0xE1, 0xEC}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xE1, 0xE1}, {0x80, 0xBF}, {0x80, 0xBF}}},
+    {{{0xE2, 0xE2}, {0x80, 0x80}, {0x80, 0xA7}}},
+    {{{0xE2, 0xE2}, {0x80, 0x80}, {0xAA, 0xBF}}},
+    {{{0xE2, 0xE2}, {0x81, 0xBF}, {0x80, 0xBF}}},
+    {{{0xE3, 0xEC}, {0x80, 0xBF}, {0x80, 0xBF}}},
     {{{0xED, 0xED}, {0x80, 0x9F}, {0x80, 0xBF}}},
     {{{0xEE, 0xEF}, {0x80, 0xBF}, {0x80, 0xBF}}},
     {{{0xF0, 0xF0}, {0x90, 0xBF}, {0x80, 0xBF}, {0x80, 0xBF}}},
@@ -53,11 +58,17 @@ class PlainText {
              std::int32_t vocabulary) {
     std::map<std::int32_t, std::vector<Token>> by_length;
     std::vector<Token> rest;
-    plain_.assign(static_cast<std::size_t>(vocabulary), 0);
+    characters_.assign(static_cast<std::size_t>(vocabulary), not_plain);
+    std::array<std::vector<Token>, slices.size()> longer;
     for (auto const token : tokens) {
       auto const characters = count(bytes.bytes(token));
-      if (characters < 0) rest.push_back(token);
-      else by_length[characters].push_back(token), plain_[static_cast<std::size_t>(token)] = 1;
+      if (characters < 0) {
+        rest.push_back(token);
+        continue;
+      }
+      by_length[characters].push_back(token), characters_[static_cast<std::size_t>(token)] = characters;
+      for (std::size_t i = 0; i < slices.size(); ++i)
+        if (characters > slices[i]) longer[i].push_back(token);
     }
     TokenSet set(vocabulary);
     for (auto const& [length, some] : by_length) {
@@ -67,6 +78,17 @@ class PlainText {
     rest_.build(std::move(rest), bytes);
     rest_of_.assign(static_cast<std::size_t>(trie.size()), none);
     match(trie, bytes);
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      longer_[i].build(std::move(longer[i]), bytes);
+      auto& whole = whole_[i];
+      whole.assign(static_cast<std::size_t>(longer_[i].size()), 0);
+      std::vector<std::int32_t> path(static_cast<std::size_t>(longer_[i].depth()) + 1);
+      for (std::int32_t node = 1; node < longer_[i].size(); ++node) {
+        auto const depth = static_cast<std::size_t>(longer_[i].depth(node));
+        path[depth] = trie.child(path[depth - 1], longer_[i].byte(node));
+        whole[static_cast<std::size_t>(node)] = path[depth];
+      }
+    }
   }
 
   /// The number of characters of a plain text; -1: it is none.
@@ -98,7 +120,27 @@ class PlainText {
   }
   /// Whether no token has more characters.
   bool longest(std::int32_t characters) const { return up_to_.empty() || characters >= up_to_.back().first; }
-  bool plain(Token token) const { return plain_[static_cast<std::size_t>(token)] != 0; }
+  /// The number of characters of a token; not_plain: it is not plain.
+  std::int32_t characters(Token token) const { return characters_[static_cast<std::size_t>(token)]; }
+  static constexpr std::int32_t not_plain = unlimited;
+
+  /// Numbers of characters for which there is a trie of the longer plain tokens.
+  static constexpr std::array<std::int32_t, 3> slices{8, 12, 16};
+  /// The number of the longest slice of at most so many characters; -1: none.
+  static std::int32_t slice(std::int32_t characters) {
+    std::int32_t out = -1;
+    for (auto const one : slices)
+      if (one <= characters) ++out;
+    return out;
+  }
+  /// The node of the whole trie for a node of longer(); other nodes as they are.
+  template <class = void>
+  std::int32_t whole(TrieNodes const& trie, std::int32_t node) const {
+    for (std::size_t i = 0; i < slices.size(); ++i)
+      if (&trie == &longer_[i]) return whole_[i][static_cast<std::size_t>(node)];
+    return node;
+  }
+  TrieNodes const& longer(std::int32_t slice) const { return longer_[static_cast<std::size_t>(slice)]; }
   /// The other tokens.
   TrieNodes const& rest() const { return rest_; }
   static constexpr std::int32_t none = -1, apart = -2;
@@ -129,7 +171,9 @@ class PlainText {
   }
 
   std::vector<std::pair<std::int32_t, TokenSet>> up_to_;  // number of characters, tokens
-  std::vector<std::uint8_t> plain_;                       // [token]
+  std::vector<std::int32_t> characters_;                  // [token]
+  std::array<TrieNodes, slices.size()> longer_;
+  std::array<std::vector<std::int32_t>, slices.size()> whole_;  // [node of longer_]: of the whole trie
   TrieNodes rest_;
   std::vector<std::int32_t> rest_of_;  // [node of the whole trie]
 };

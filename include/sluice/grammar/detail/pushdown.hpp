@@ -140,10 +140,13 @@ class Pushdown {
     auto const lock = std::scoped_lock(mutex_);
     return nodes_.plain_run(node);
   }
-  /// Whether any plain text can be read here.
+  /// At least so many plain characters can be read here, whichever they are.
   template <class = void>
-  bool plain(State state) {
-    return std::ranges::any_of(ways(state), [&](Pair way) { return plain_run(way.first) == PlainText::unlimited; });
+  std::int32_t plain_length(State state) {
+    std::int32_t length = 0;
+    auto const lock = std::scoped_lock(mutex_);
+    for (auto const way : ways(state)) length = (std::max)(length, nodes_.plain_length(way.first));
+    return length;
   }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
   template <class = void>
@@ -174,6 +177,16 @@ class Pushdown {
   }
 
  private:
+  struct Called {
+    std::int32_t rule;
+    Pair to;  // or `tail` and the stack of the caller: to what that returns to
+  };
+  static constexpr std::int32_t tail = -4;
+  /// Of the called rules, those that others call come first.
+  auto later() const {
+    return [this](Called const& a, Called const& b) { return a_.rank[index(a.rule)] > a_.rank[index(b.rule)]; };
+  }
+
   using Cell = std::atomic<State>;  // a state + 1; 0: unknown
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   Cell& cell(State state, std::uint8_t c) const { return rows_[index(state) * index(a_.classes()) + c]; }
@@ -184,13 +197,16 @@ class Pushdown {
 
   template <class = void>
   State add(std::span<Pair const> ways) {
+    auto const count = states_.size();
+    if (flags_.size() <= index(count)) {  // first, so that a state has all that belongs to it
+      rows_.resize((index(count) + 1) * index(a_.classes()));
+      flags_.resize(index(count) + 1);
+    }
     auto const id = states_.intern(ways);
-    if (flags_.size() == index(id)) {
-      rows_.resize((index(id) + 1) * index(a_.classes()));
+    if (id == count) {
       std::uint8_t flags = 0;
       for (auto const& way : ways)
         if (way.first < 0) flags = static_cast<std::uint8_t>(flags | 1 << (-1 - way.first));
-      flags_.resize(index(id) + 1);
       flags_[index(id)] = flags;
       check_memory();
     }
@@ -219,28 +235,43 @@ class Pushdown {
   template <class = void>
   State close() {
     pop();
-    out_.clear();
+    out_.clear(), called_.clear();
     merge(arrived_);
     for (auto const [node, stack] : arrived_) {
       if (node < 0) out_.push_back({node, 0});
       else enter(node, stack);
     }
-    // Of the called rules, those that others call come first: then all their return nodes are known.
+    // In this order all return nodes of a rule are known when it is entered.
     while (!called_.empty()) {
-      auto const rule = (std::ranges::min)(called_, {}, [&](auto const& c) { return a_.rank[index(c.rule)]; }).rule;
-      returns_.clear();
-      std::erase_if(called_, [&](Called const& c) {
-        if (c.rule == rule) returns_.push_back(c.to);
-        return c.rule == rule;
-      });
-      auto const stack = set(returns_);
-      enter(nodes_.start(rule), stack);
+      auto const rule = called_.front().rule;
+      returns_.clear(), tails_.clear();
+      for (; !called_.empty() && called_.front().rule == rule; called_.pop_back()) {
+        std::ranges::pop_heap(called_, later());
+        auto const to = called_.back().to;
+        if (to.first == tail) tails_.push_back(to.second);
+        else returns_.push_back(to);
+      }
+      enter(nodes_.start(rule), stack_of_returns());
     }
     merge(out_);
     if (out_.size() > most_ways)
       throw std::length_error("sluice: a grammar is so ambiguous that a text can be read in more than " +
                               std::to_string(most_ways) + " ways");
     return add(out_);
+  }
+
+  /// The stack of what a rule returns to.
+  template <class = void>
+  std::int32_t stack_of_returns() {
+    std::sort(tails_.begin(), tails_.end());
+    tails_.erase(std::unique(tails_.begin(), tails_.end()), tails_.end());
+    if (returns_.empty() && tails_.size() == 1) return tails_[0];
+    for (auto const one : tails_) {
+      auto const below = stacks_[one];
+      returns_.insert(returns_.end(), below.begin(), below.end());
+      if (returns_.size() > 2 * most_ways) (void)set(returns_);
+    }
+    return set(returns_);
   }
 
   /// Adds the return nodes of texts that may have ended.
@@ -313,16 +344,11 @@ class Pushdown {
   void enter(std::int32_t node, std::int32_t stack) {
     if (nodes_.reads(node)) out_.push_back({node, stack});
     for (auto const& edge : nodes_.calls(node)) {
-      if (nodes_.last(edge.to))  // tail call: returns to the caller's return node
-        for (auto const to : stacks_[stack]) called_.push_back({edge.rule, to});
-      else called_.push_back({edge.rule, {edge.to, stack}});
+      called_.push_back({edge.rule, nodes_.last(edge.to) ? Pair{tail, stack} : Pair{edge.to, stack}});
+      std::ranges::push_heap(called_, later());
     }
   }
 
-  struct Called {
-    std::int32_t rule;
-    Pair to;
-  };
   Automaton const& a_;
   mutable std::mutex mutex_;  // guards all but what has been added
   Nodes nodes_;
@@ -333,7 +359,8 @@ class Pushdown {
   State initial_ = dead;
   std::vector<Pair> arrived_, out_, returns_, joined_;
   std::set<Pair> seen_;
-  std::vector<Called> called_;
+  std::vector<Called> called_;       // a heap
+  std::vector<std::int32_t> tails_;  // stacks
 };
 
 }  // namespace sluice::inline v0::detail

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,13 @@ namespace sluice::inline v0::detail {
 class RegexAutomaton {
  public:
   /// \param search  the pattern may match anywhere in the text
+  /// \param most    states, about
   /// \throws std::length_error  for too many places or states
   template <class = void>
-  static TextAutomaton of(RegexTree const& tree, bool search) {
-    return RegexAutomaton(tree).make(search);
+  static TextAutomaton of(RegexTree const& tree, bool search, std::size_t most = TextAutomaton::most_states) {
+    RegexAutomaton out(tree);
+    out.most_ = most;
+    return out.make(search);
   }
 
  private:
@@ -266,7 +270,8 @@ class RegexAutomaton {
       tidy(set);
       if (set.empty()) return -1;
       auto const [it, fresh] = numbers.try_emplace(set, static_cast<Id>(sets.size()));
-      if (fresh) sets.push_back(&it->first), TextAutomaton::check(weight_ += 3 + set.size() / 8);
+      if (fresh) sets.push_back(&it->first), weight_ += 3 + set.size() / 8;
+      if (weight_ > most_) throw std::length_error("more than " + std::to_string(most_) + " states");
       return it->second;
     };
     Set set;
@@ -302,7 +307,7 @@ class RegexAutomaton {
   std::vector<std::vector<CharacterRange>> classes_;
   std::vector<TextAutomaton::Edge> pieces_;  // of all characters; `to` is the symbol
   std::vector<std::vector<bool>> takes_;     // [class][symbol]
-  std::size_t symbols_ = 0, weight_ = 0;
+  std::size_t symbols_ = 0, weight_ = 0, most_ = 0;
   Id done_ = 0, rest_ = -1;  // where a match that may be followed by anything waits for it
 };
 

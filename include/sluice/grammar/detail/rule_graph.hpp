@@ -93,7 +93,11 @@ class RuleGraph {
       case Kind::call:
         if (facts_.in_place[at(e.rule)] != 0) return build(expressions_.rules[at(e.rule)].expression, to);
         return add({.kind = Place::call, .to = to, .first = e.rule});
-      case Kind::automaton: return embed(expressions_.automaton_of(e), to);
+      case Kind::automaton: {
+        auto const& automaton = expressions_.automaton_of(e);
+        if (automaton.most < 0) return embed(automaton, to);
+        return loop_ < 0 ? count(automaton, to) : outline(id, to);
+      }
     }
     return to;
   }
@@ -124,12 +128,7 @@ class RuleGraph {
       for (std::int32_t i = 0; i < minimum; ++i) first = build(part, first);
       return first;
     }
-    if (loop_ >= 0) {
-      auto const rules = static_cast<std::int32_t>(expressions_.rules.size());
-      auto const [known, fresh] = rule_of_.try_emplace(id, rules + static_cast<std::int32_t>(outlined_.size()));
-      if (fresh) outlined_.push_back(id);
-      return add({.kind = Place::call, .to = to, .first = known->second});
-    }
+    if (loop_ >= 0) return outline(id, to);
     loop_ = static_cast<std::int32_t>(a_.loops.size());
     a_.loops.push_back({-1, to, minimum, e.maximum, -1});
     auto const first = add({.kind = Place::loop, .first = loop_});
@@ -138,6 +137,15 @@ class RuleGraph {
     a_.loops[at(loop_)].body = body, a_.loops[at(loop_)].again = again;
     loop_ = -1;
     return first;
+  }
+
+  /// A call of a rule for the expression.
+  template <class = void>
+  Id outline(Id id, Id to) {
+    auto const rules = static_cast<std::int32_t>(expressions_.rules.size());
+    auto const [known, fresh] = rule_of_.try_emplace(id, rules + static_cast<std::int32_t>(outlined_.size()));
+    if (fresh) outlined_.push_back(id);
+    return add({.kind = Place::call, .to = to, .first = known->second});
   }
 
   /// Whether a repetition of a repetition is one repetition of its part, as in (a{1,2}){3,4} = a{3,8}; joins them.
@@ -167,6 +175,51 @@ class RuleGraph {
            .count = state.edges});
     for (auto const& edge : automaton.edges) a_.edges.push_back({edge.first, edge.last, base + edge.to});
     return base;
+  }
+  /// A text of which the characters are counted.
+  template <class = void>
+  Id count(ByteAutomaton const& automaton, Id to) {
+    loop_ = static_cast<std::int32_t>(a_.loops.size());
+    a_.loops.push_back({-1, to, automaton.states[0].accepts ? 0 : 1, automaton.most, -1});
+    auto const first = add({.kind = Place::loop, .first = loop_});
+    auto const behind = add({.kind = Place::again, .to = first, .first = loop_});
+    auto const base = embed(automaton, behind);
+    for (std::int32_t i = 0; i < automaton.characters; ++i) a_.places[at(base + i)].low = 1;
+    auto& loop = a_.loops[at(loop_)];
+    loop.body = base, loop.again = behind, loop.reach = find_left(automaton, base);
+    loop_ = -1;
+    return first;
+  }
+  /// Finds the fewest characters from each state to the end; returns the most of them.
+  template <class = void>
+  std::int32_t find_left(ByteAutomaton const& automaton, Id base) {
+    constexpr auto none = (std::numeric_limits<std::int32_t>::max)() / 2;
+    auto const size = automaton.states.size();
+    a_.left.resize(at(base) + size, none);
+    auto* const left = a_.left.data() + base;
+    std::vector<std::int32_t> begins(size + 1), from(automaton.edges.size()), open, next;
+    for (auto const& edge : automaton.edges) ++begins[at(edge.to)];
+    std::int32_t sum = 0;
+    for (auto& begin : begins) sum += begin, begin = sum;
+    for (std::size_t i = 0; i < size; ++i)
+      for (auto e = automaton.states[i].first_edge; e < automaton.states[i].first_edge + automaton.states[i].edges; ++e)
+        from[at(--begins[at(automaton.edges[at(e)].to)])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < size; ++i)
+      if (automaton.states[i].accepts) left[i] = 0, open.push_back(static_cast<std::int32_t>(i));
+    for (std::int32_t count = 0; !open.empty(); ++count, open.swap(next), next.clear())
+      while (!open.empty()) {
+        auto const state = open.back();
+        open.pop_back();
+        if (left[state] != count) continue;
+        auto const ends = state < automaton.characters ? 1 : 0;  // a character, with the edge to it
+        for (auto i = begins[at(state)]; i < begins[at(state) + 1]; ++i)
+          if (auto const before = from[at(i)]; left[before] > count + ends)
+            left[before] = count + ends, (ends > 0 ? next : open).push_back(before);
+      }
+    std::int32_t most = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      if (left[i] < none) most = (std::max)(most, left[i]);
+    return most;
   }
 
   Expressions const& expressions_;

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -159,6 +158,20 @@ class TextAutomaton {
     return a.combined(b, [](bool x, bool y) { return x && !y; });
   }
 
+  /// The number of characters of a shortest text.
+  template <class = void>
+  std::int32_t fewest() const {
+    std::vector<std::int32_t> open{0};
+    std::vector<bool> seen(states.size());
+    std::int32_t count = 0;
+    for (std::size_t i = 0, last = 1; i < open.size(); ++i) {
+      if (i == last) ++count, last = open.size();
+      if (states[at(open[i])].accepts) break;
+      for (auto const& edge : states[at(open[i])].edges)
+        if (!seen[at(edge.to)]) seen[at(edge.to)] = true, open.push_back(edge.to);
+    }
+    return count;
+  }
   /// Its texts of at most so many characters.
   template <class = void>
   TextAutomaton up_to(std::int32_t most) const {
@@ -234,37 +247,83 @@ class TextAutomaton {
     return out;
   }
 
-  /// With states of the same future joined (Moore 1956); as it is, where that would take long.
+  /// With states of the same future joined (Moore 1956). States are looked at again only if they lead to one that got
+  /// another part (Hopcroft 1971).
   template <class = void>
   TextAutomaton minimal() && {
-    if (states.size() < 2 || states.size() > 5000) return std::move(*this);
-    std::vector<std::int32_t> part(states.size()), next(states.size());
-    for (std::size_t i = 0; i < states.size(); ++i) part[i] = states[i].accepts ? 1 : 0;
-    std::size_t count = 0;
-    for (int round = 0;; ++round) {
-      if (round == 64) return std::move(*this);
-      // Keys are 128 bits of hash: two different ones that are equal are not to be expected in the life of a machine.
-      std::map<std::pair<std::uint64_t, std::uint64_t>, std::int32_t> parts;
-      std::vector<Edge> edges;
-      for (std::size_t i = 0; i < states.size(); ++i) {
-        edges.clear();
-        for (auto const& [first, last, to] : states[i].edges) join(edges, {first, last, part[at(to)]});
-        std::pair<std::uint64_t, std::uint64_t> key{1, 2};
-        auto const mix = [&](std::uint64_t x) {
-          key.first = (key.first ^ x) * 0x9E3779B97F4A7C15u, key.first ^= key.first >> 29;
-          key.second = (key.second + x) * 0xC2B2AE3D27D4EB4Fu, key.second ^= key.second >> 31;
-        };
-        mix(static_cast<std::uint64_t>(part[i]));
-        for (auto const& [first, last, to] : edges)
-          mix(std::uint64_t{first} << 32 | last), mix(static_cast<std::uint64_t>(to));
-        next[i] = parts.try_emplace(key, static_cast<std::int32_t>(parts.size())).first->second;
-      }
-      part.swap(next);
-      if (parts.size() == count) break;
-      count = parts.size();
+    auto const size = states.size();
+    if (size < 2) return std::move(*this);
+    std::vector<std::int32_t> begins(size + 1), from, part(size), touched(size);
+    for (auto const counting : {true, false}) {
+      for (std::size_t i = 0; i < size; ++i)
+        for (auto const& edge : states[i].edges) {
+          if (counting) ++begins[at(edge.to)];
+          else from[at(--begins[at(edge.to)])] = static_cast<std::int32_t>(i);
+        }
+      std::int32_t sum = 0;
+      if (!counting) break;
+      for (auto& begin : begins) sum += begin, begin = sum;
+      from.resize(at(sum));
     }
-    if (count == states.size()) return std::move(*this);
-    TextAutomaton out;  // state 0 is of part 0
+    struct Looked {
+      std::int32_t part;
+      std::pair<std::uint64_t, std::uint64_t> key;
+      std::int32_t state;
+      auto operator<=>(Looked const&) const = default;  // NOLINT(modernize-use-nullptr)
+    };
+    std::vector<std::int32_t> sizes{static_cast<std::int32_t>(size)};  // [part]
+    std::vector<Looked> looked;
+    std::vector<std::uint8_t> waits(size, 1);
+    for (std::size_t i = 0; i < size; ++i) touched[i] = static_cast<std::int32_t>(i);
+    while (!touched.empty()) {
+      looked.clear();
+      for (auto const state : touched) {
+        looked.push_back({part[at(state)], key_of(states[at(state)], part), state});
+        waits[at(state)] = 0;
+      }
+      std::sort(looked.begin(), looked.end());
+      touched.clear();
+      for (std::size_t i = 0; i < looked.size();) {
+        // States of a part that are not looked at are alike, and unlike these: they keep the part's number.
+        auto const own = looked[i].part;
+        auto last = i;
+        while (last < looked.size() && looked[last].part == own) ++last;
+        auto const behind = [&](std::size_t k) {
+          auto end = k;
+          while (end < last && looked[end].key == looked[k].key) ++end;
+          return end;
+        };
+        auto kept = sizes[at(own)] > static_cast<std::int32_t>(last - i) ? last : i;
+        if (kept < last)
+          for (auto k = i, end = i; k < last; k = end)
+            if (end = behind(k); end - k > behind(kept) - kept) kept = k;
+        for (auto k = i, end = i; k < last; k = end) {
+          end = behind(k);
+          if (k == kept) continue;
+          auto const number = static_cast<std::int32_t>(sizes.size());
+          sizes.push_back(static_cast<std::int32_t>(end - k));
+          sizes[at(own)] -= sizes.back();
+          for (auto n = k; n < end; ++n) {
+            auto const state = looked[n].state;
+            part[at(state)] = number;
+            for (auto e = begins[at(state)]; e < begins[at(state) + 1]; ++e)
+              if (auto const before = from[at(e)]; std::exchange(waits[at(before)], std::uint8_t{1}) == 0)
+                touched.push_back(before);
+          }
+        }
+        i = last;
+      }
+    }
+    auto const count = sizes.size();
+    if (count == size) return std::move(*this);
+    std::vector<std::int32_t> number(count, -1);  // in order of appearance
+    std::int32_t numbers = 0;
+    for (auto& one : part) {
+      auto& known = number[at(one)];
+      if (known < 0) known = numbers++;
+      one = known;
+    }
+    TextAutomaton out;
     out.states.resize(count);
     std::vector<bool> done(count);
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -279,6 +338,26 @@ class TextAutomaton {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  /// Equal for states that lead to the same parts: 128 bits of hash, of which two different ones that are equal are not to
+  /// be expected in the life of a machine.
+  template <class = void>
+  static std::pair<std::uint64_t, std::uint64_t> key_of(State const& state, std::vector<std::int32_t> const& part) {
+    std::pair<std::uint64_t, std::uint64_t> key{state.accepts ? 3 : 1, 2};
+    auto const mix = [&](std::uint64_t x) {
+      key.first = (key.first ^ x) * 0x9E3779B97F4A7C15u, key.first ^= key.first >> 29;
+      key.second = (key.second + x) * 0xC2B2AE3D27D4EB4Fu, key.second ^= key.second >> 31;
+    };
+    for (std::size_t i = 0; i < state.edges.size();) {
+      auto const first = state.edges[i].first;
+      auto const to = part[at(state.edges[i].to)];
+      auto last = state.edges[i].last;
+      for (++i; i < state.edges.size() && state.edges[i].first == last + 1 && part[at(state.edges[i].to)] == to; ++i)
+        last = state.edges[i].last;
+      mix(std::uint64_t{first} << 32 | last), mix(static_cast<std::uint64_t>(to));
+    }
+    return key;
+  }
 
   /// The state for words that share their first `depth` characters; edges to -1 stand for a text that is none of them.
   /// \returns  with `but`, at depth 0: the state that accepts everything

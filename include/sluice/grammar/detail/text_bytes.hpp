@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -13,16 +14,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
 /// Which characters of a string may be written as escapes, where they need not be.
-enum class Escapes : std::uint8_t { needed, usual, any };
+enum class Escapes : std::uint8_t { usual, any };
 
 /// Spells every text of an automaton, as UTF-8 or as the contents of a JSON string. What follows the same first bytes is
 /// written once.
@@ -33,15 +34,17 @@ class TextBytes {
     return TextBytes(texts, false, Escapes::usual).make(false);
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
+  /// \param most  characters; -1: any number
   template <class = void>
-  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed) {
-    return TextBytes(texts, true, escapes).make(closed);
+  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed, std::int32_t most = -1) {
+    auto out = TextBytes(texts, true, escapes).make(closed);
+    out.most = most, out.characters = static_cast<Id>(texts.states.size());
+    return out;
   }
 
   /// Characters that are written as escapes, or may be.
   static std::vector<CharacterRange> escapable(Escapes escapes) {
     if (escapes == Escapes::any) return {{0, last_character}};
-    if (escapes == Escapes::needed) return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
     return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
             {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
   }
@@ -51,6 +54,14 @@ class TextBytes {
   using Edge = TextAutomaton::Edge;
   using Edges = std::vector<Edge>;
   using Key = std::vector<std::uint32_t>;
+  struct Hash {
+    template <class = void>
+    std::size_t operator()(Key const& key) const {
+      std::uint64_t h = key.size();
+      for (auto const one : key) h = (h ^ one) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+      return cast<std::size_t>(h);
+    }
+  };
   static std::size_t at(Id i) { return static_cast<std::size_t>(i); }
 
   TextBytes(TextAutomaton const& texts, bool json, Escapes escapes) : texts_(texts), json_(json), escapes_(escapes) {}
@@ -232,11 +243,25 @@ class TextBytes {
     auto const id = add();
     std::vector<ByteAutomaton::Edge> edges;
     auto const size = char32_t{1} << (4 * (digits - 1));
+    Edges rest;
+    std::size_t next = 0;
+    auto whole = false;  // any digits may follow the digit before, and lead to one state
+    Id to = -1;
     for (char32_t digit = 0; digit < 16; ++digit) {
-      auto rest = among(units, {{digit * size, digit * size + size - 1}});
-      if (rest.empty()) continue;
-      for (auto& one : rest) one.first -= digit * size, one.last -= digit * size;
-      auto const to = hexadecimal(rest, digits - 1);
+      char32_t const begin = digit * size, end = begin + size - 1;
+      while (next < units.size() && units[next].last < begin) ++next;
+      auto const same = whole && next < units.size() && units[next].first <= begin && units[next].last >= end &&
+                        units[next].to == rest[0].to;
+      if (!same) {
+        rest.clear();
+        for (auto i = next; i < units.size() && units[i].first <= end; ++i) {
+          auto const first = (std::max)(units[i].first, begin), last = (std::min)(units[i].last, end);
+          rest.push_back({first - begin, last - begin, units[i].to});
+        }
+        whole = rest.size() == 1 && rest[0].first == 0 && rest[0].last == size - 1;
+        if (rest.empty()) continue;
+        to = hexadecimal(rest, digits - 1);
+      }
       auto const letter = static_cast<std::uint32_t>(std::string_view("0123456789ABCDEF")[digit]);
       edges.push_back({static_cast<std::uint8_t>(letter), static_cast<std::uint8_t>(letter), to});
       if (digit >= 10)
@@ -252,8 +277,8 @@ class TextBytes {
   bool json_;
   Escapes escapes_;
   std::vector<std::vector<ByteAutomaton::Edge>> out_;
-  std::map<Key, std::vector<ByteAutomaton::Edge>> wide_;
-  std::map<Key, Id> tails_, escapes_of_, digits_;
+  std::unordered_map<Key, std::vector<ByteAutomaton::Edge>, Hash> wide_;
+  std::unordered_map<Key, Id, Hash> tails_, escapes_of_, digits_;
 };
 
 }  // namespace sluice::inline v0::detail

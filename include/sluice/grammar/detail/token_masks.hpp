@@ -140,7 +140,9 @@ class TokenMasks {
     auto const key = std::pair(state, left);
     if (auto const it = limited_.find(key); it != limited_.end()) return it->second;
     if (limited_.size() >= most_masks_) limited_.clear();
-    return limited_[key] = limit(state, left);
+    auto const made = limited_[key] = limit(state, left);
+    if (completion_) completion_bytes_.store(completion_->bytes(), std::memory_order_relaxed);
+    return made;
   }
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
@@ -152,7 +154,7 @@ class TokenMasks {
   }
   template <class = void>
   std::size_t bytes() const {
-    return machine_.bytes();
+    return machine_.bytes() + completion_bytes_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -319,31 +321,44 @@ class TokenMasks {
   /// Walks through all tokens that can be read in a state. Where it allows any plain characters, their tokens are not
   /// looked at one by one.
   /// \param visit  (trie, node, state): as for walk()
-  /// \param plain  (tokens, some of which are not plain; state)
+  /// \param plain  (tokens, of which those that are plain and not longer are taken; characters; state)
   template <class Visit, class Plain>
   void walk_fast(State from, Visit const& visit, Plain const& plain) {
     auto const& all = trie_.nodes();
     auto const& text = trie_.plain_text();
-    std::vector<std::int8_t> known;  // [state]: -1: unknown
-    auto const is_plain = [&](State state) {
+    std::vector<std::int32_t> known;  // [state]: -1: unknown
+    auto const length = [&](State state) {
       auto const i = static_cast<std::size_t>(state);
       if (i >= known.size()) known.resize(i + 64, -1);
-      if (known[i] < 0) known[i] = machine_.plain(state) ? 1 : 0;
-      return known[i] == 1;
+      if (known[i] < 0) known[i] = machine_.plain_length(state);
+      return known[i];
     };
     walk(all, 0, machine_, from, [&](std::int32_t at, State state) {
       if (!visit(all, at, state)) return false;
       auto const rest = text.rest_of(at);
-      if (rest == PlainText::apart || !is_plain(state)) return true;
-      plain(all.below(at), state);
-      if (rest >= 0) walk_rest(rest, state, visit);
+      if (rest == PlainText::apart) return true;
+      auto most = length(state);
+      if (most < PlainText::slices[0]) return true;
+      if (most != PlainText::unlimited) {
+        auto const begin = trie_.bytes(all.below(at)[0]).substr(0, static_cast<std::size_t>(all.depth(at)));
+        auto const before = PlainText::count(begin);
+        // Alike nodes need not be alike further on.
+        auto const slice = PlainText::slice((std::min)(most, NodeTokens::most_depth - all.depth(at)) + before);
+        if (slice < 0) return true;
+        most = PlainText::slices[static_cast<std::size_t>(slice)];
+        std::int32_t below = 0;
+        for (auto const byte : begin)
+          if (below >= 0) below = text.longer(slice).child(below, static_cast<std::uint8_t>(byte));
+        if (below >= 0) walk_in(text.longer(slice), below, state, visit);
+      }
+      plain(all.below(at), most, state);
+      if (rest >= 0) walk_in(text.rest(), rest, state, visit);
       return false;
     });
   }
   template <class Visit>
-  void walk_rest(std::int32_t from, State state, Visit const& visit) {
-    auto const& rest = trie_.plain_text().rest();
-    walk(rest, from, machine_, state, [&](std::int32_t at, State next) { return visit(rest, at, next); });
+  void walk_in(TrieNodes const& trie, std::int32_t from, State state, Visit const& visit) {
+    walk(trie, from, machine_, state, [&](std::int32_t at, State next) { return visit(trie, at, next); });
   }
 
   template <class = void>
@@ -371,10 +386,10 @@ class TokenMasks {
     auto const visit = [&](TrieNodes const& trie, std::int32_t at, State state) {
       set.insert(trie.tokens(at));
       if (trie.end(at) == at + 1) return false;
-      auto& ends = &trie == &trie_.nodes() ? out->ends : out->rest;
-      if (machine_.left(state)) ends.leaving.push_back(at);
+      auto& ends = &trie == &trie_.plain_text().rest() ? out->rest : out->ends;
+      if (machine_.left(state)) ends.leaving.push_back(trie_.plain_text().whole(trie, at));
       if (trie.depth(at) < NodeTokens::most_depth) return true;
-      ends.deep.push_back(at);
+      ends.deep.push_back(trie_.plain_text().whole(trie, at));
       return false;
     };
     auto const& text = trie_.plain_text();
@@ -383,11 +398,16 @@ class TokenMasks {
       if (run == PlainText::unlimited && make_like_next(node, alone, *out)) return out;
       out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
       text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
-      walk_rest(0, alone, visit);
+      walk_in(text.rest(), 0, alone, visit);
+    } else if (auto const slice = PlainText::slice((std::min)(machine_.plain_length(alone), NodeTokens::most_depth));
+               slice >= 0) {
+      text.insert_into(set, PlainText::slices[static_cast<std::size_t>(slice)]);
+      walk_in(text.longer(slice), 0, alone, visit);
+      walk_in(text.rest(), 0, alone, visit);
     } else {
-      walk_fast(alone, visit, [&](std::span<Token const> tokens, State) {
+      walk_fast(alone, visit, [&](std::span<Token const> tokens, std::int32_t most, State) {
         for (auto const token : tokens)
-          if (text.plain(token)) set.insert(token);
+          if (auto const n = text.characters(token); n != PlainText::not_plain && n <= most) set.insert(token);
       });
     }
     out->all = std::make_shared<TokenSet const>(std::move(set));
@@ -499,10 +519,12 @@ class TokenMasks {
       return trie.depth(at) < NodeTokens::most_depth;
     };
     auto const alone = machine_.alone(node);
-    auto const any_text = [&](std::span<Token const>, State) { worst = (std::max)(worst, counts_.get().most()); };
+    auto const any_text = [&](std::span<Token const>, std::int32_t, State) {
+      worst = (std::max)(worst, counts_.get().most());
+    };
     if (machine_.plain_run(node) > 0) {
-      any_text({}, alone);
-      walk_rest(0, alone, visit);
+      any_text({}, PlainText::unlimited, alone);
+      walk_in(trie_.plain_text().rest(), 0, alone, visit);
     } else {
       walk_fast(alone, visit, any_text);
     }
@@ -627,6 +649,7 @@ class TokenMasks {
   bool longest_;
   bool spells_all_;  // any text can be completed byte by byte
   std::array<Part, 8> parts_;
+  std::atomic<std::size_t> completion_bytes_ = 0;
   std::mutex limits_;  // guards all below
   std::optional<Completion> completion_;
   std::unordered_map<State, Needs> needs_;
