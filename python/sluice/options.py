@@ -369,7 +369,7 @@ class Sample(Search):
     truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
 
     Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
-    sample_presets.hpp.
+    presets.hpp.
 
     The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining
     tokens. So the same seed gives the same text in any batch and under any schedule. A sample does not depend on the
@@ -458,9 +458,9 @@ class Blockwise(Search):
     rejects; the model's own token takes its place. The KV cache is rolled back by the next row's length. One model call
     per round, for any number of sentences; each sentence has its own accepted length.
 
-    The proposer is a wrapper of the model: WithHeads, WithDraft, WithLookup (prompt lookup), or any model with
-    `propose`. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary,
-    or beyond the number requested, are dropped, along with all that follow them.
+    The model brings proposers (Speculated: DraftModel, DraftHeads, PromptLookup, SuffixDecoding), or has `propose`
+    itself. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary, or
+    beyond the number requested, are dropped, along with all that follow them.
 
     `block` counts as in the paper: the model's own token plus block - 1 guesses. A round settles 1 to `block` tokens;
     see Hypothesis::blocks.
