@@ -207,8 +207,9 @@ sluice::TreeShape learn(Options const& options, Text const& text, sluice::exampl
   auto const places = *std::ranges::max_element(options.blocks);
   auto some = text;
   some.sources.resize(std::min(some.sources.size(), std::size_t{500}));
-  sluice::WithHeads showing(model, heads, guessing,
-                            {.best = options.best, .shape = bench::all_guesses(places, options.best)});
+  sluice::Speculated showing(
+      model,
+      sluice::DraftHeads(heads, guessing, {.best = options.best, .shape = bench::all_guesses(places, options.best)}));
   bench::Recording recording(showing, places, options.best);
   decode(recording, output, some, sluice::Blockwise<>{.block = 2, .length = {.min = 1}}, sluice::Batched{32});
   std::vector<std::vector<sluice::Token>> outputs;
@@ -257,9 +258,9 @@ void run(Options const& options) {
     sluice::example::Transformer model(weights), plain(weights);
     sluice::HeadTrees const trees{.best = options.best,
                                   .shape = learn(options, text, model, heads, guessing, plain, output)};
-    sluice::WithHeads headed(model, heads, guessing, trees);
+    sluice::Speculated headed(model, sluice::DraftHeads(heads, guessing, trees));
     Forks forks(weights);
-    sluice::WithHeads forking(forks, heads, guessing, trees);
+    sluice::Speculated forking(forks, sluice::DraftHeads(heads, guessing, trees));
     auto const name = std::filesystem::path(file).stem().string();
     for (auto const& accept : options.accept)
       for (auto const minimum : options.minimum)

@@ -180,14 +180,14 @@ class Study {
  public:
   void written(char const* name, std::int32_t size, std::vector<Task> const& tasks, sluice::SuffixCache& cache,
                sluice::SuffixCache& trees_cache, sluice::SuffixCache& both_cache,
-               sluice::SuffixDecoding const& options) const {
+               sluice::SuffixDecoding::Options const& options) const {
     Writer model(size);
     sluice::LogSoftmaxTopK const expander;
     auto const greedy = count(model, tasks, sluice::Greedy{.length = length_}, expander);
-    sluice::WithLookup looking(model);
-    sluice::WithSuffixCache remembering(model, cache, options);
-    sluice::WithSuffixCache branching(model, trees_cache, options);
-    sluice::WithSuffixCache both(looking, both_cache, options);
+    sluice::Speculated looking(model, sluice::PromptLookup());
+    sluice::Speculated remembering(model, sluice::SuffixDecoding(cache, options));
+    sluice::Speculated branching(model, sluice::SuffixDecoding(trees_cache, options));
+    sluice::Speculated both(looking, sluice::SuffixDecoding(both_cache, options));
     print(name, greedy,
           {count(looking, tasks, chain_, expander), count(remembering, tasks, chain_, expander),
            count(branching, tasks, tree_, expander), count(both, tasks, chain_, expander)});
@@ -257,8 +257,8 @@ std::vector<Task> edits(Pieces& pieces, std::uint64_t round) {
   return tasks;
 }
 
-void translations(std::string const& file, std::size_t most, sluice::SuffixDecoding const& options, std::size_t batch,
-                  sluice::Precision precision) {
+void translations(std::string const& file, std::size_t most, sluice::SuffixDecoding::Options const& options,
+                  std::size_t batch, sluice::Precision precision) {
   namespace example = sluice::example;
   std::string const folder = SLUICE_SOURCE_DIR "/examples/apps/translate/model/";
   auto const weights = example::Weights::load(folder + "model.safetensors", precision);
@@ -295,12 +295,12 @@ void translations(std::string const& file, std::size_t most, sluice::SuffixDecod
       sluice::DenseProjection(weights->projection(), weights->bias, sluice::Precision::int8));
   example::Transformer plain(weights), one(weights), two(weights), three(weights), four(weights);
   auto heads = loaded, same = loaded;
-  sluice::WithLookup looking(one);
+  sluice::Speculated looking(one, sluice::PromptLookup());
   sluice::SuffixCache cache(1'000'000), both_cache(1'000'000);
-  sluice::WithSuffixCache remembering(two, cache, options);
-  sluice::WithHeads headed(three, heads, guess_output);
-  sluice::WithHeads inner(four, same, guess_output);
-  sluice::WithSuffixCache both(inner, both_cache, options);
+  sluice::Speculated remembering(two, sluice::SuffixDecoding(cache, options));
+  sluice::Speculated headed(three, sluice::DraftHeads(heads, guess_output));
+  sluice::Speculated inner(four, sluice::DraftHeads(same, guess_output));
+  sluice::Speculated both(inner, sluice::SuffixDecoding(both_cache, options));
   std::vector<std::function<Count(std::vector<Tokens> const&)>> const methods{
       [&](auto const& sources) { return count(plain, sources, sluice::Greedy{.length = length}, output, batch); },
       [&](auto const& sources) { return count(looking, sources, chain, output, batch); },
@@ -343,7 +343,7 @@ sluice::Precision precision_of(std::string const& text) {
 
 int main(int argc, char** argv) try {
   Study const study;
-  sluice::SuffixDecoding const options{.factor = argc > 1 ? std::atof(argv[1]) : 1};
+  sluice::SuffixDecoding::Options const options{.factor = argc > 1 ? std::atof(argv[1]) : 1};
   std::printf("| | outputs | tokens | lookup | suffix cache | trees of it | lookup and suffix cache | suffix "
               "cache to lookup |\n"
               "| --- | --- | --- | --- | --- | --- | --- | --- |\n");

@@ -140,7 +140,8 @@ class LookingModel {
   explicit LookingModel(sluice_model_functions const& functions)
       : table_(std::make_unique<TableOfFunctions>(functions)) {
     if (functions.lookup > 0)
-      lookup_ = std::make_unique<WithLookup<TableOfFunctions>>(*table_, Lookup{.longest = functions.lookup});
+      lookup_ = std::make_unique<Speculated<TableOfFunctions, PromptLookup>>(
+          *table_, PromptLookup({.longest = functions.lookup}));
   }
   AnyModel<void const*> model() const {
     return lookup_ == nullptr ? AnyModel<void const*>(table_.get()) : AnyModel<void const*>(lookup_.get());
@@ -148,7 +149,7 @@ class LookingModel {
 
  private:
   std::unique_ptr<TableOfFunctions> table_;
-  std::unique_ptr<WithLookup<TableOfFunctions>> lookup_;
+  std::unique_ptr<Speculated<TableOfFunctions, PromptLookup>> lookup_;
 };
 
 }  // namespace sluice::c

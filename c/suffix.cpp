@@ -88,12 +88,12 @@ sluice_status sluice_model_remember(sluice_model* model, sluice_suffix_cache* ca
     auto const given = options == nullptr ? sluice_suffix_options_init() : taken(*options);
     require(given.not_own == 0 || given.not_own == 1, "not_own", given.not_own, "must be 0 or 1");
     require(given.reserved == 0, "sluice_suffix_options.reserved", given.reserved, "must be 0");
-    sluice::SuffixDecoding how{.own = given.not_own == 0};
+    sluice::SuffixDecoding::Options how{.own = given.not_own == 0};
     if (given.shortest != 0) how.shortest = given.shortest;
     if (given.samples != 0) how.samples = given.samples;
     if (given.factor != 0) how.factor = given.factor;
     if (given.least != nullptr) how.least = *given.least;
-    sluice::WithSuffixCache<Model> guessing(its.model, *shared, how);
+    sluice::Speculated guessing(its.model, sluice::SuffixDecoding(*shared, how));
     std::unique_ptr<sluice_model> whole(new sluice_model{nullptr, Model(std::move(guessing))});
     whole->bytes = its.bytes, whole->tokens = its.tokens, whole->cache = shared;
     made = whole.release();

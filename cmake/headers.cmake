@@ -82,6 +82,7 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_each.hpp
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
+  include/sluice/deprecated.hpp
   include/sluice/frames/asg_frames.hpp
   include/sluice/frames/ctc_alignment.hpp
   include/sluice/frames/ctc_beam_search.hpp
@@ -307,12 +308,12 @@ set(SLUICE_HEADERS
   include/sluice/speculative/detail/suffix_merge.hpp
   include/sluice/speculative/detail/suffix_places.hpp
   include/sluice/speculative/detail/suffix_segment.hpp
-  include/sluice/speculative/detail/text_following.hpp
   include/sluice/speculative/detail/tree_budget.hpp
   include/sluice/speculative/detail/tree_rows.hpp
   include/sluice/speculative/draft_model.hpp
   include/sluice/speculative/heads.hpp
   include/sluice/speculative/prompt_lookup.hpp
+  include/sluice/speculative/speculated.hpp
   include/sluice/speculative/suffix_cache.hpp
   include/sluice/version.hpp
   include/sluice/watermark/detail/green.hpp

@@ -76,7 +76,7 @@ void lookup() {
   auto const greedy = sluice::decode(model, sources, sluice::Greedy{});
   auto const greedy_calls = std::exchange(model.calls, 0);
   // [lookup]
-  sluice::WithLookup guessing(model);  // the model, with guesses by look-up
+  sluice::Speculated guessing(model, sluice::PromptLookup());  // the model, with guesses by look-up
   sluice::Blockwise<> const search{.block = 8};
   auto const results = sluice::decode(guessing, sources, search);
   // [/lookup]
@@ -95,8 +95,9 @@ void remember() {
   std::vector const sources{letters("dear sir, thank you for your letter of may 3. yours."),
                             letters("dear madam, thank you for your letter of june 21. yours.")};
   // [remember]
-  sluice::SuffixCache cache;                                       // shared by any number of models and threads
-  sluice::WithSuffixCache guessing(model, cache, {.own = false});  // the model, with guesses from earlier outputs
+  sluice::SuffixCache cache;  // shared by any number of models and threads
+  sluice::Speculated guessing(
+      model, sluice::SuffixDecoding(cache, {.own = false}));  // the model, with guesses from earlier outputs
   sluice::Blockwise<> const search{.block = 8};
   auto const first = sluice::decode(guessing, std::span(sources).first(1), search);
   auto const second = sluice::decode(guessing, std::span(sources).last(1), search);  // much of it has been said before
@@ -112,7 +113,7 @@ void trees() {
   Capitals model;
   std::vector<std::vector<Token>> const sources(
       1, letters("a red hat, a red cap, a red hat, a red coat, a blue hat, a blue coat, a red cap, a blue hat."));
-  sluice::WithLookup guessing(model, {.source = false});  // guesses from the output only
+  sluice::Speculated guessing(model, sluice::PromptLookup({.source = false}));  // guesses from the output only
   auto const chain = sluice::decode(guessing, sources, sluice::Blockwise<>{.block = 6});
   auto const chain_calls = std::exchange(model.calls, 0);
   // [trees]
@@ -126,21 +127,29 @@ void trees() {
 }
 
 // [own]
-/// Your own source of guesses: always " the".
-template <class M>
-struct Guesser : M {
-  void propose(std::span<sluice::Draft const> drafts) const {
-    for (auto const& draft : drafts)  // one for each sentence of the step that wants guesses
-      for (auto const letter : {' ', 't', 'h', 'e'})
+/// A proposer of your own: behind a blank it guesses "the".
+class The {
+ public:
+  void propose(std::span<sluice::Draft const> drafts, sluice::SlotTexts const& texts) {
+    for (auto const& draft : drafts) {  // one for each sentence of the step that wants guesses
+      text_.clear();
+      texts.append(draft, text_);         // the prompt, and what has been chosen so far
+      if (text_.back() != ' ') continue;  // no guess: the next proposer is asked
+      for (auto const letter : {'t', 'h', 'e', ' '})
         if (std::ssize(*draft.tokens) < draft.count) draft.tokens->push_back(letter);
+    }
   }
+
+ private:
+  std::vector<Token> text_;
 };
 // [/own]
 
 void own() {
-  Guesser<Capitals> model;
+  Capitals model;
+  sluice::Speculated guessing(model, The(), sluice::PromptLookup());
   std::vector<std::vector<Token>> const sources(1, letters("in the house, on the roof, by the sea."));
-  auto const results = sluice::decode(model, sources, sluice::Blockwise<>{.block = 5});
+  auto const results = sluice::decode(guessing, sources, sluice::Blockwise<>{.block = 5});
   if (!only.empty() && only != "own") return;
   std::cout << text(results[0].hypotheses.at(0).tokens) << ' ' << model.calls << " calls\n";
 }

@@ -17,6 +17,7 @@
 #include <sluice/decode/trace_each.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/decode/trace_page.hpp>
+#include <sluice/deprecated.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/paged_cache.hpp>
@@ -61,5 +62,6 @@
 #include <sluice/speculative/draft_model.hpp>
 #include <sluice/speculative/heads.hpp>
 #include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/speculative/speculated.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
 #include <sluice/watermark/watermark.hpp>

@@ -132,7 +132,7 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case drawing: return decoded(source, id, StochasticBeam{.width = 3, .temperature = 1.5f, .length = length});
     case blocks_looked_up: {
       Table table;
-      WithLookup model(table, {.longest = 2});
+      Speculated model(table, PromptLookup({.longest = 2}));
       Blockwise<> const blocks{.block = 5, .length = length};
       return decode(model, std::vector<Request<std::uint64_t, Blockwise<>>>{{.source = source}}, blocks).at(0);
     }
@@ -286,9 +286,9 @@ int detection_differs(int way, sluice_token const* tokens, size_t count, uint8_t
 
 void remembered_rounds(int way, uint64_t const* sources, size_t count, int32_t forget, int32_t* rounds) {
   Table table;
-  WithLookup looking(table, {.longest = 2});
+  Speculated looking(table, PromptLookup({.longest = 2}));
   SuffixCache cache;
-  SuffixDecoding options;
+  SuffixDecoding::Options options;
   if (way > 0) options = {.shortest = 2, .factor = 1.5, .least = 0.5, .samples = 3, .own = false};
   auto const decode_all = [&](auto& model) {
     Blockwise<> const search{.block = 5, .length = {.min = 2, .max = 12}};
@@ -299,8 +299,8 @@ void remembered_rounds(int way, uint64_t const* sources, size_t count, int32_t f
     for (Result result; decoder.poll(result);)
       rounds[result.id] = static_cast<std::int32_t>(result.hypotheses.at(0).blocks.size());
   };
-  WithSuffixCache of_table(table, cache, options);
-  WithSuffixCache of_looking(looking, cache, options);
+  Speculated of_table(table, SuffixDecoding(cache, options));
+  Speculated of_looking(looking, SuffixDecoding(cache, options));
   if (way == 2) decode_all(of_looking);
   else decode_all(of_table);
 }

@@ -281,7 +281,7 @@ TEST_CASE("blockwise decoding in a catalogue gives what greedy decoding does", "
           run<everything>(shop.table, sources<Catalogued<Greedy>>(10), Catalogued<Greedy>{Greedy{}, items});
       CheckedTable<everything> model{TableModel<everything>(shop.table)};
       TableModel<everything> itself(shop.table);
-      WithDraft drafted(model, itself);
+      Speculated drafted(model, DraftModel(itself));
       Guessing guessing(drafted, kind, 5);
       auto const found = decode(guessing, sources<Catalogued<Blockwise<>>>(10),
                                 Catalogued<Blockwise<>>{Blockwise<>{.block = 3}, items});

@@ -182,7 +182,7 @@ TEST_CASE("wrappers pass on what is attached", "[attachments]") {
   TokenByToken takes_blocks(rolls_back);
   check(takes_blocks, Blockwise<>{.block = 4, .length = {.max = 12}});
   {
-    WithLookup guesses(takes_blocks);
+    Speculated guesses(takes_blocks, PromptLookup());
     check(guesses, Blockwise<>{.block = 4, .length = {.max = 12}});
   }
   {

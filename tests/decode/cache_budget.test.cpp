@@ -367,11 +367,11 @@ TEST_CASE("wrappers of models follow prompts that are shared", "[cache budget]")
     INFO("seed " << seed);
     CellModel<everything> model(table, 1 << 20, false), draft(other, 1 << 20, false);
     {
-      WithDraft wrapped(model, draft);
+      Speculated wrapped(model, DraftModel(draft));
       check(wrapped, blocks, guessed, reference);
     }
     {
-      WithLookup wrapped(model);
+      Speculated wrapped(model, PromptLookup());
       check(wrapped, blocks, guessed, reference);
     }
     {

@@ -139,7 +139,7 @@ TEST_CASE("what the model thought of every choice comes back under every search"
 TEST_CASE("guesses that were rejected leave no doubts behind", "[confidence]") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     TableModel<everything> model(doubted);
-    WithLookup guesses(model, {.shortest = 1});
+    Speculated guesses(model, PromptLookup({.shortest = 1}));
     using Search = Blockwise<>;
     auto const result = decode(guesses,
                                std::vector<TableRequest<Search>>{{.source = seed,

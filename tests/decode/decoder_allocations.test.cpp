@@ -111,12 +111,14 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
 
 TEST_CASE("a warm decoder's step with guesses allocates nothing", "[decoder_allocations]") {
   LengthLimits const length{.max = 60};
-  auto const drafting = [](auto& model, auto& small) { return WithDraft(model, small); };
+  auto const drafting = [](auto& model, auto& small) { return Speculated(model, DraftModel(small)); };
   auto const drawing = [](auto& model, auto& small) {
-    return WithDraft<std::remove_reference_t<decltype(model)>, std::remove_reference_t<decltype(small)>, LogSoftmaxTopK,
-                     acceptance::Rejection>(model, small, {}, acceptance::Rejection{});
+    return Speculated(model, DraftModel(small, {}, acceptance::Rejection{}));
   };
-  auto const looking_up = [](auto& model, auto&) { return WithLookup(model, {.longest = 2}); };
+  auto const looking_up = [](auto& model, auto&) { return Speculated(model, PromptLookup({.longest = 2})); };
+  auto const in_turn = [](auto& model, auto& small) {
+    return Speculated(model, PromptLookup({.longest = 3, .shortest = 3}), DraftModel(small));
+  };
   Blockwise<> const chain{.block = 4, .length = length};
   Blockwise<> const tree{.block = 4, .length = length, .branches = 4};
   Blockwise<acceptance::Rejection> const drawn{.block = 4, .length = length, .branches = 4};
@@ -126,6 +128,8 @@ TEST_CASE("a warm decoder's step with guesses allocates nothing", "[decoder_allo
   CHECK(allocates_nothing<with_trees>(tree, drafting).forks == 0);
   CHECK(allocates_nothing<with_blocks>(tree, looking_up).forks > 0);
   CHECK(allocates_nothing<with_trees>(tree, looking_up).forks == 0);
+  CHECK(allocates_nothing<with_blocks>(chain, in_turn).forks == 0);
+  CHECK(allocates_nothing<with_trees>(tree, in_turn).forks == 0);
   CHECK(allocates_nothing<with_blocks>(drawn, drawing).forks > 0);
   CHECK(allocates_nothing<with_trees>(drawn, drawing).forks == 0);
 }

@@ -182,7 +182,7 @@ TEST_CASE("a trace tells the guesses that were kept", "[trace]") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     std::mt19937_64 random(seed);
     TableModel<everything> large(table), small(table);
-    WithDraft model(large, small);
+    Speculated model(large, DraftModel(small));
     auto const replay = replayed(model, Blockwise<>{.block = 4, .length = length}, random);
     CHECK(replay.lines > replay.rows);
     for (auto const& [id, result] : replay.results) CHECK(result.hypotheses.at(0).blocks.size() > 0);

@@ -133,7 +133,7 @@ TEST_CASE("blocks and roll-back: blockwise decoding is greedy decoding") {
   Fixture f;
   Greedy const greedy{.length = {.max = 80}};
   auto const expected = decode(f.model, f.sources, greedy, Batched{.size = 16}, f.projection);
-  WithLookup looking(f.model);
+  Speculated looking(f.model, PromptLookup());
   Blockwise<> const search{.block = 5, .length = {.max = 80}};
   for (std::size_t const size : {1, 16}) {
     auto const results = decode(looking, f.sources, search, Streaming{.size = size}, f.projection);
@@ -217,7 +217,7 @@ TEST_CASE("Checked finds nothing") {
   }
   SECTION("blocks that are rolled back") {
     Checked checked(f.model, often);
-    WithLookup looking(checked);
+    Speculated looking(checked, PromptLookup());
     auto const results = decode(looking, f.sources, Blockwise<>{.block = 4, .length = {.max = 40}},
                                 Streaming{.size = 4, .refill_below = 1}, f.projection);
     for (auto const& result : results) CHECK(result.ok());

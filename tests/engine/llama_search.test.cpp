@@ -119,7 +119,7 @@ TEST_CASE("a batch of llama.cpp's smaller than a step changes nothing") {
     // Lines of several calls, in one answer: a draft that is always right fills blocks.
     auto const other = make_context(model.get(), params);
     Llama same(other.get());
-    WithDraft drafted(adapter, same);
+    Speculated drafted(adapter, DraftModel(same));
     CHECK(outputs(decode(drafted, requests<Blockwise<>>(prompts()), Blockwise<>{.block = 5, .length = length})) ==
           expected);
   }
@@ -166,11 +166,11 @@ TEST_CASE("blockwise is greedy: by look-up, by a draft, rolled back by starting 
     Llama adapter(context.get());
     Search const blockwise{.block = 5, .length = length};
 
-    WithLookup lookup(adapter);
+    Speculated lookup(adapter, PromptLookup());
     CHECK(outputs(decode(lookup, requests<Search>(prompts()), blockwise)) == expected);
 
     Llama same(other.get());
-    WithDraft drafted(adapter, same);
+    Speculated drafted(adapter, DraftModel(same));
     auto const results = decode(drafted, requests<Search>(prompts()), blockwise);
     CHECK(outputs(results) == expected);
     CHECK(results[0].hypotheses[0].blocks.size() * 3 <
@@ -179,7 +179,7 @@ TEST_CASE("blockwise is greedy: by look-up, by a draft, rolled back by starting 
     auto const weak = draw_llama({.layers = 1, .seed = 1});
     auto const small = make_context(weak.get(), params);
     Llama draft(small.get());
-    WithDraft guessed(adapter, draft);
+    Speculated guessed(adapter, DraftModel(draft));
     CHECK(outputs(decode(guessed, requests<Search>(prompts()), blockwise)) == expected);
   }
 
@@ -189,7 +189,7 @@ TEST_CASE("blockwise is greedy: by look-up, by a draft, rolled back by starting 
     params.kv_unified = false;
     auto const context = make_context(model.get(), params);
     Llama adapter(context.get());
-    WithLookup lookup(adapter);
+    Speculated lookup(adapter, PromptLookup());
     CHECK(outputs(decode(lookup, requests<Search>(prompts()), Search{.block = 5, .length = length})) ==
           own(model.get()));
   }
@@ -199,7 +199,7 @@ TEST_CASE("blockwise is greedy: by look-up, by a draft, rolled back by starting 
   Llama adapter(context.get());
   CHECK_THROWS_AS(decode(adapter, requests<Search>(prompts()), Search{}), std::invalid_argument);
   Restarting restarting(adapter);
-  WithLookup lookup(restarting);
+  Speculated lookup(restarting, PromptLookup());
   CHECK(outputs(decode(lookup, requests<Search>(prompts()), Search{.length = length})) == own(model.get()));
 }
 

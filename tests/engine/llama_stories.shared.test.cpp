@@ -65,7 +65,7 @@ TEST_CASE("stories are those of llama.cpp's own greedy sampler, whatever the bat
   for (std::size_t const size : {1, 4, 16})
     check(decode(adapter, stories<Greedy>(adapter.tokenizer()), greedy, Batched{.size = size}));
   check(decode(adapter, stories<Greedy>(adapter.tokenizer()), greedy, Streaming{.size = 4, .refill_below = 1}));
-  WithLookup lookup(adapter);
+  Speculated lookup(adapter, PromptLookup());
   using Blocks = Blockwise<>;
   check(decode(lookup, stories<Blocks>(adapter.tokenizer()), Blocks{.block = 6, .length = {.max = 300}}));
 }

@@ -213,17 +213,17 @@ TEST_CASE("blockwise with branches over llama.cpp is greedy") {
   for (std::int32_t const leaves : {1, 6, 16}) {
     auto const context = make_context(model.get(), exact_params(24 + static_cast<std::uint32_t>(leaves), 4096));
     Llama adapter(context.get(), {.leaves = leaves});
-    WithLookup lookup(adapter);
+    Speculated lookup(adapter, PromptLookup());
     check_greedy(lookup, expected, search);
     auto const other = make_context(weak.get(), exact_params(64, 4096));
     Llama draft(other.get());
-    WithDraft guessed(adapter, draft);
+    Speculated guessed(adapter, DraftModel(draft));
     check_greedy(guessed, expected, search);
   }
   // Few cells: sentences wait, and start again.
   auto const context = make_context(model.get(), exact_params(32, 256));
   Llama adapter(context.get(), {.leaves = 8});
-  WithLookup lookup(adapter);
+  Speculated lookup(adapter, PromptLookup());
   check_greedy(lookup, expected, search);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("Checked finds nothing in rows that branch") {
   auto const other = make_context(weak.get(), exact_params(64, 4096));
   Llama adapter(context.get(), {.leaves = 6}), draft(other.get());
   Checked checked(adapter, {.every = 3, .rows = 4});
-  WithDraft guessed(checked, draft);
+  Speculated guessed(checked, DraftModel(draft));
   auto const found =
       decode(guessed, tree_requests(tree_prompts()),
              Blockwise<>{.block = 4, .length = {.max = 24}, .branches = 3, .nodes = 8}, Batched{.size = 4});

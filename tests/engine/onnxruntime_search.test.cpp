@@ -163,7 +163,7 @@ TEST_CASE("greedy, a beam whose width shrinks, and guesses") {
   OnnxEncoderDecoder unmasked(onnx_transformer(true, "transformer_unmasked"),
                               options);  // sources of one length at a time
   check_same(decode(unmasked, ended, search, Streaming{.size = 9, .refill_below = 1}), own.decode(sources, search));
-  WithLookup guessing(model), guessing_apart(apart);
+  Speculated guessing(model, PromptLookup()), guessing_apart(apart, PromptLookup());
   Blockwise const blockwise{.block = 4, .length = {.max = 100}};
   check_same(decode(guessing, ended, blockwise, Batched{.size = 6}), expected);
   check_same(decode(guessing_apart, ended, blockwise, Streaming{.size = 3, .refill_below = 1}), expected);

@@ -81,7 +81,7 @@ TEST_CASE("certain tokens are verified in blocks without a model that guesses, a
       auto const as_it_is = [](auto& model, auto const& use) { use(model); };
       auto const with_guesses = [](auto& model, auto const& use) {
         TableModel<everything> itself(certain_table);
-        WithDraft drafted(model, itself);
+        Speculated drafted(model, DraftModel(itself));
         Guessing guessing(drafted, Guesses::corrupted, 5);
         use(guessing);
       };

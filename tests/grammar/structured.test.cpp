@@ -186,7 +186,7 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
         Guessed const blockwise{Blockwise<>{.block = 4, .length = {.max = most}, .branches = branches}, structure};
         CheckedTable<everything> model{TableModel<everything>(language.table)};
         TableModel<everything> itself(language.table);
-        WithDraft drafted(model, itself);
+        Speculated drafted(model, DraftModel(itself));
         Guessing guessing(drafted, kind, 5);
         auto const found = decode(guessing, sentences<Blockwise<>>(), blockwise);
         CHECK(model.report() == "");
@@ -211,7 +211,7 @@ TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
                           language.structure(brackets)};
   CheckedTable<everything> model{TableModel<everything>(language.table)};
   TableModel<everything> itself(language.table);
-  WithDraft drafted(model, itself);
+  Speculated drafted(model, DraftModel(itself));
   Guessing guessing(drafted, Guesses::random, 5);
   for (auto const& result : decode(guessing, sentences<Blockwise<acceptance::TopK>>(), blockwise)) {
     CHECK(result.hypotheses[0].finished);

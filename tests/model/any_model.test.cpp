@@ -86,7 +86,7 @@ TEST_CASE("any_model passes guesses and encoding on", "[any_model]") {
   std::vector<TableRequest<Blockwise<>>> requests;
   for (std::uint64_t i = 0; i < 10; ++i) requests.push_back({.source = i});
   TableModel<everything> first(table), second(table);
-  WithLookup plainly(first), held(second);
+  Speculated plainly(first, PromptLookup()), held(second, PromptLookup());
   Any any(&held);
   CHECK(any.proposes());
   Decoder direct(plainly, search);

@@ -121,7 +121,7 @@ static_assert(Model<Checked<TableModel<>>> && detail::KnownAbilities<Checked<Tab
 static_assert(sluice::abilities<Checked<TableModel<everything>>>() == everything);
 static_assert(!detail::KnownAbilities<Checker> && EncodingModel<Checker> && !ProposingModel<Checker>);
 static_assert(!EncodingModel<Checked<TableModel<>>>);
-static_assert(ProposingModel<Checked<WithLookup<TableModel<>>>>);
+static_assert(ProposingModel<Checked<Speculated<TableModel<>, PromptLookup>>>);
 
 TEST_CASE("Checked names the clause that a model breaks", "[checked]") {
   struct Case {
@@ -257,7 +257,7 @@ TEST_CASE("Checked refuses every call that breaks the contract, and names the cl
 
 TEST_CASE("Checked looks at drafts, and passes them on", "[checked]") {
   TableModel<everything> table;
-  WithLookup guessing(table);
+  Speculated guessing(table, PromptLookup());
   Checked model(guessing, never);
   std::uint64_t const source = 7;
   auto const* const pointer = &source;

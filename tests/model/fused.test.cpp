@@ -293,9 +293,9 @@ TEST_CASE("how high the scores of a fusion may go", "[fused]") {
   CHECK(Restarting(few).limits().log_prob == 0.25);
   CHECK(TokenByToken(few).limits().log_prob == 0.25);
   CHECK(Checked(inner).limits().log_prob == 0.25);
-  CHECK(WithLookup(inner).limits().log_prob == 0.25);
-  CHECK(WithDraft(inner, model).limits().log_prob == 0.25);
-  CHECK(WithDraft(model, inner).limits().log_prob == 0);
+  CHECK(Speculated(inner, PromptLookup()).limits().log_prob == 0.25);
+  CHECK(Speculated(inner, DraftModel(model)).limits().log_prob == 0.25);
+  CHECK(Speculated(model, DraftModel(inner)).limits().log_prob == 0);
   CHECK(AnyModel<std::uint64_t>(&inner).limits().log_prob == 0.25);
 }
 
@@ -425,7 +425,7 @@ TEST_CASE("guesses of the model are verified under the fusion", "[fused]") {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     TableModel<all> model(table), alone(table);
     LanguageTable<> language{TableModel<all>({.size = 6, .scale = 3, .order = 1})}, again = language;
-    WithLookup guessing(model, {});
+    Speculated guessing(model, PromptLookup());
     FusedOptions const options{.weight = 0.8, .word_bonus = -0.1};
     Fused fused(guessing, language, options);
     Fused without(alone, again, options);

@@ -3,6 +3,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/deprecated.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
@@ -13,6 +14,7 @@
 #include <sluice/speculative/draft_model.hpp>
 #include <sluice/speculative/heads.hpp>
 #include <sluice/speculative/prompt_lookup.hpp>
+#include <sluice/speculative/speculated.hpp>
 #include <sluice/speculative/suffix_cache.hpp>
 
 #include <support/catch.hpp>
@@ -72,6 +74,11 @@ struct Language {
   void start(std::span<Source const* const>, std::span<Slot const>) {}
   Scores<float> step(std::span<Row const>) { return {}; }
 };
+/// A draft that does not encode ahead.
+struct Language_of_tokens : Language {
+  using Source = std::vector<Token>;
+  void start(std::span<Source const* const>, std::span<Slot const>) {}
+};
 struct Heads {
   std::int32_t size() const { return 1; }
   void apply(std::int32_t, MatrixView<float const>, MatrixView<float>) {}
@@ -114,15 +121,41 @@ void check_limits(std::string const& name, Limits const& found, Limits const& ex
 
 }  // namespace
 
+// Names of earlier releases stand for what has taken their place.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("old names of proposers mean the new ones", "[wrappers]") {
+  Model_ model;
+  Of_vectors vectors;
+  Heads heads;
+  Layer layer;
+  SuffixCache cache;
+  WithLookup<Model_> lookup(model, Lookup{.longest = 2});
+  WithLookup by_default(model);
+  WithDraft draft(model, model);
+  WithDraft drawing(model, model, {}, acceptance::Rejection{});
+  WithHeads headed(vectors, heads, layer, {.best = 2});
+  WithSuffixCache remembering(lookup, cache, {.own = false});
+  Speculated<Model_, PromptLookup>& first = lookup;
+  Speculated<Model_, DraftModel<Model_>>& second = draft;
+  Speculated<Model_, DraftModel<Model_, LogSoftmaxTopK, acceptance::Rejection>>& third = drawing;
+  Speculated<Of_vectors, DraftHeads<Heads, Layer>>& fourth = headed;
+  Speculated<WithLookup<Model_>, SuffixDecoding>& fifth = remembering;
+  CHECK((first.proposes() && second.proposes() && third.proposes() && fourth.proposes() && fifth.proposes()));
+}
+#pragma GCC diagnostic pop
+
 TEST_CASE("what wrappers of models pass on", "[wrappers]") {
   std::string const everything = "release encode propose remember attachments";
   std::string const but_ahead = "release propose remember attachments";
   CHECK(passes<Model_>() == everything);
   CHECK(passes<Checked<Model_>>() == everything);
-  CHECK(passes<WithDraft<Model_, Model_>>() == everything);
-  CHECK(passes<WithLookup<Model_>>() == everything);
-  CHECK(passes<WithSuffixCache<Model_>>() == everything);
-  CHECK(passes<WithHeads<Of_vectors, Heads, Layer>>() == everything);
+  CHECK(passes<Speculated<Model_, DraftModel<Model_>>>() == everything);
+  CHECK(passes<Speculated<Model_, PromptLookup>>() == everything);
+  CHECK(passes<Speculated<Model_, SuffixDecoding>>() == everything);
+  CHECK(passes<Speculated<Model_, PromptLookup, DraftModel<Model_>>>() == everything);
+  CHECK(passes<Speculated<Model_, PromptLookup, DraftModel<Language_of_tokens>>>() == but_ahead);
+  CHECK(passes<Speculated<Of_vectors, DraftHeads<Heads, Layer>>>() == everything);
   CHECK(passes<Projected<Of_vectors, Layer>>() == everything);
   CHECK(passes<TokenByToken<Plain>>() == everything);
   CHECK(passes<AnyModel<std::vector<Token>>>() == everything);
@@ -136,18 +169,18 @@ TEST_CASE("what wrappers of models pass on", "[wrappers]") {
 
   using Stream = Growing<all>;
   CHECK(grows<Checked<Stream>>);
-  CHECK(grows<WithLookup<Stream>>);
-  CHECK(grows<WithSuffixCache<Stream>>);
-  CHECK(grows<WithDraft<Stream, Stream>>);
-  CHECK(grows<WithHeads<Growing<all, Hidden<float>>, Heads, Layer>>);
+  CHECK(grows<Speculated<Stream, PromptLookup>>);
+  CHECK(grows<Speculated<Stream, SuffixDecoding>>);
+  CHECK(grows<Speculated<Stream, DraftModel<Stream>>>);
+  CHECK(grows<Speculated<Growing<all, Hidden<float>>, DraftHeads<Heads, Layer>>>);
   CHECK(grows<Projected<Growing<all, Hidden<float>>, Layer>>);
   CHECK(grows<TokenByToken<Growing<plain>>>);
   CHECK(grows<WithTextModel<Stream, Language>>);
   // Fused, Interpolate, Ensemble, Restarting and AnyModel do not compile with one.
 
-  std::set<std::string> const wrappers{"Checked",    "WithDraft",    "WithLookup", "WithSuffixCache", "WithHeads",
-                                       "Projected",  "TokenByToken", "AnyModel",   "Fused",           "Interpolate",
-                                       "Restarting", "Ensemble",     "EnsembleOf", "WithTextModel"},
+  std::set<std::string> const wrappers{"Checked",       "Speculated",  "Projected",  "TokenByToken", "AnyModel",
+                                       "Fused",         "Interpolate", "Restarting", "Ensemble",     "EnsembleOf",
+                                       "WithTextModel", "WithDraft",   "WithHeads",  "WithLookup",   "WithSuffixCache"},
       models{"Llama",     "OnnxEncoderDecoder", "OnnxDecoder", "AsgFrames", "CtcFrames",        "CtcPrefixModel",
              "CtcStream", "Transducer",         "NGramModel",  "WordModel", "CTranslate2Model", "CTranslate2"};
   std::ifstream file(SLUICE_SOURCE_DIR "/docs/api.txt");
@@ -181,10 +214,10 @@ TEST_CASE("the limits of wrappers are those of their models", "[wrappers]") {
     CHECK(sluice::abilities(wrapper).ragged);
   };
   check("Checked", Checked<Model_>(model), {own.slot_count - 2, own.length, (own.tokens - 4) / 3});
-  check("WithDraft", WithDraft<Model_, Model_>(model, model), own);
-  check("WithLookup", WithLookup<Model_>(model), own);
-  check("WithSuffixCache", WithSuffixCache<Model_>(model, cache), own);
-  check("WithHeads", WithHeads<Of_vectors, Heads, Layer>(vectors, heads, layer), own);
+  check("DraftModel", Speculated(model, DraftModel(model)), own);
+  check("PromptLookup", Speculated(model, PromptLookup()), own);
+  check("SuffixDecoding", Speculated(model, SuffixDecoding(cache)), own);
+  check("DraftHeads", Speculated(vectors, DraftHeads(heads, layer)), own);
   check("Projected", Projected<Of_vectors, Layer>(vectors, layer), own);
   check("TokenByToken", TokenByToken<Plain>(few), own);
   check("Restarting", Restarting<Plain>(few), own);

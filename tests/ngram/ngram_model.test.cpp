@@ -147,7 +147,7 @@ TEST_CASE("an n-gram model drafts for another, whose output stays the same", "[n
   for (auto& word : words) word = static_cast<Word>(random() % static_cast<std::size_t>(table.size()));
   TableModel<everything> model(other), alone(other);
   NGramModel<std::uint64_t> draft(table, model.vocabulary(), words);
-  WithDraft drafted(model, draft);
+  Speculated drafted(model, DraftModel(draft));
   std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5};
   auto const expected = decode(alone, sources, Greedy{.length = {.max = 20}});
   auto const results = decode(drafted, sources, Blockwise<>{.block = 4, .length = {.max = 20}});

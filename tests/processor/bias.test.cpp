@@ -489,7 +489,7 @@ TEST_CASE("guesses that are verified under a bias change nothing", "[bias]") {
     auto const drawn = draw(seed, 3);
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
     TableModel<everything> model(table);
-    WithLookup guessing(model, Lookup{.longest = 2, .shortest = 1});
+    Speculated guessing(model, PromptLookup({.longest = 2, .shortest = 1}));
     std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5};
     auto const plain_ones = decode(model, sources, Biased<Greedy>({.length = {.max = 20}}, bias));
     auto const guessed =

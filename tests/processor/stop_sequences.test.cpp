@@ -160,7 +160,7 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
         run<everything>(table, some<Ruled<Greedy, StopSequences>>(6), Ruled{greedy, StopSequences(stops)});
     for (auto const kind : {Guesses::as_they_are, Guesses::corrupted, Guesses::eos_first, Guesses::random}) {
       TableChecker model(TableModel<everything>(table), everything), small(TableModel<everything>(table), everything);
-      WithDraft drafted(model, small);
+      Speculated drafted(model, DraftModel(small));
       Guessing guessing(drafted, kind, 7);
       Ruled const exact{Blockwise<>{.block = 5, .length = greedy.length}, StopSequences(stops)};
       auto const results = decode(guessing, some<Ruled<Blockwise<>, StopSequences>>(6), exact);

@@ -40,7 +40,7 @@ std::vector<Result> guessed(Table const& table, Table const& draft, Guesses kind
                             Counters* counters = nullptr) {
   TableChecker model(TableModel<everything>(table), A);
   TableChecker small(TableModel<everything>(draft), everything);
-  WithDraft drafted(model, small);
+  Speculated drafted(model, DraftModel(small));
   Guessing guessing(drafted, kind, 7);
   auto results = decode(guessing, requests, search, schedule);
   CHECK(model.report() == "");
@@ -164,7 +164,7 @@ TEST_CASE("blocks and calls are counted as in the paper", "[blockwise]") {
       CHECK(counters.steps >= h.blocks.size());
       // A separate draft model that guesses whole blocks: one more call per round, 2 m / k in total.
       TableModel<everything> model(table), other(table);
-      WithDraft drafted(model, other);
+      Speculated drafted(model, DraftModel(other));
       Guessing apart(drafted, Guesses::as_they_are, 1);
       Counting counting(apart);
       CHECK(identical(decode(counting, std::vector<std::uint64_t>{seed}, search)[0], perfect));
@@ -265,7 +265,7 @@ TEST_CASE("what has been read and written is looked up", "[blockwise]") {
     for (auto n = 10 + random() % 30; n > 0; --n) source.push_back(static_cast<Token>(3 + random() % 47)), ++tokens;
   auto const unproposed = decode(copier, sources, Greedy{}, Batched{.size = 1});
   auto const calls = std::exchange(copier.steps, 0);
-  WithLookup lookup(copier);
+  Speculated lookup(copier, PromptLookup());
   auto const found = decode(lookup, sources, Blockwise<>{.block = 8}, Batched{.size = 1});
   for (std::size_t i = 0; i < sources.size(); ++i) CHECK(same_outputs(found[i], unproposed[i]));
   CHECK(calls > 3 * copier.steps);
@@ -278,7 +278,7 @@ TEST_CASE("a model that cannot roll back is restarted when asked", "[blockwise]"
   CheckedTable<forgetful> model{TableModel<everything>(table)};
   CheckedTable<everything> small{TableModel<everything>(Table{.size = 9, .scale = 3, .order = 1})};
   Restarting restarting(model);
-  WithDraft drafted(restarting, small);
+  Speculated drafted(restarting, DraftModel(small));
   auto const expected = decode(model, seeds, Greedy{.length = {.max = 20}});
   auto const found = decode(drafted, seeds, Blockwise<>{.block = 4, .length = {.max = 20}}, Batched{.size = 3});
   for (std::size_t i = 0; i < seeds.size(); ++i) CHECK(same_outputs(found[i], expected[i]));

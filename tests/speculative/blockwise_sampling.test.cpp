@@ -21,7 +21,7 @@ namespace {
 
 using CheckedGuess = CheckedTable<everything>;
 template <class Choice>
-using Drafted = WithDraft<CheckedGuess, CheckedGuess, LogSoftmaxTopK, Choice>;
+using Drafted = Speculated<CheckedGuess, DraftModel<CheckedGuess, LogSoftmaxTopK, Choice>>;
 
 }  // namespace
 
@@ -56,8 +56,8 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
       }
     };
     std::size_t unused = 0;
-    Drafted<acceptance::Sampling> twin(model, draft, {}, rule);
-    Drafted<acceptance::Exact> greedy(model, draft);
+    Drafted<acceptance::Sampling> twin(model, DraftModel(draft, {}, rule));
+    Drafted<acceptance::Exact> greedy(model, DraftModel(draft));
     check(twin, right_twin, rounds_twin);
     check(greedy, right_greedy, rounds_greedy);
     Guessing terrible(greedy, Guesses::random, 3);
@@ -76,8 +76,7 @@ TEST_CASE("sampled blocks are distributed as the model: a million draws", "[bloc
   constexpr std::size_t sentences = 5000;
   auto const count = [&](Table const& drafts, Guesses kind) {
     TableModel<everything> model(table), draft(drafts);
-    WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, acceptance::Sampling> drafted(model,
-                                                                                                            draft);
+    Speculated drafted(model, DraftModel(draft, LogSoftmaxTopK{}, acceptance::Sampling{}));
     Guessing guessing(drafted, kind, 11);
     std::vector<TableRequest<Blockwise<acceptance::Sampling>>> requests(sentences);
     for (std::size_t i = 0; i < sentences; ++i) requests[i] = {.source = 1, .seed = 1000 + i};

@@ -159,7 +159,8 @@ void check_intakes(M& model, E const& expander = {}) {
 
 static_assert(sluice::abilities<TokenByToken<Restarting<TableModel<>>>>() ==
               Abilities{.blocks = true, .roll_back = true});
-static_assert(!EncodingModel<TokenByToken<TableModel<>>> && !EncodingModel<WithLookup<TableModel<everything>>>);
+static_assert(!EncodingModel<TokenByToken<TableModel<>>> &&
+              !EncodingModel<Speculated<TableModel<everything>, PromptLookup>>);
 TEST_CASE("blocks run over any model, started again and fed token by token", "[blockwise]") {
   for_pairs_of_abilities([]<Abilities A>() {
     std::mt19937_64 random(5);
@@ -174,7 +175,7 @@ TEST_CASE("blocks run over any model, started again and fed token by token", "[b
       CheckedTable<A> model{TableModel<everything>(table)};
       TableModel<everything> small(random() % 2 == 0 ? table : other);
       complete<A>(model, [&](auto& able) {
-        WithDraft drafted(able, small);
+        Speculated drafted(able, DraftModel(small));
         Guessing guessing(drafted, random() % 2 == 0 ? Guesses::as_they_are : Guesses::corrupted, random());
         Blockwise<> const search{.block = static_cast<std::int32_t>(1 + random() % 6), .length = length};
         auto const check = [&](std::vector<Result> const& found) {
@@ -215,25 +216,31 @@ TEST_CASE("a block fed token by token takes as many calls as it is long", "[bloc
 
 TEST_CASE("who guesses lets its model encode ahead", "[blockwise]") {
   EncodingTable<everything> looked_up(table), large(table), small(other);
-  WithLookup lookup(looked_up);
+  Speculated lookup(looked_up, PromptLookup());
   check_intakes(lookup);
   CHECK(looked_up.counts().encoded == 80);
   CHECK(looked_up.counts().from_encoded == 80);
-  WithDraft draft(large, small);
+  Speculated draft(large, DraftModel(small));
   check_intakes(draft);
   CHECK(large.counts().encoded == 80);
   CHECK(small.counts().from_encoded == 80);
   CHECK(small.counts().broken + large.counts().broken + looked_up.counts().broken == 0);
+  EncodingTable<everything> in_front(table), behind(other);
+  Speculated both(in_front, PromptLookup(), DraftModel(behind));
+  check_intakes(both);
+  CHECK(in_front.counts().encoded == 80);
+  CHECK(behind.counts().from_encoded == 80);
+  CHECK(in_front.counts().broken + behind.counts().broken == 0);
   EncodingHidden hidden_model;
   Repeating heads;
-  WithHeads headed(hidden_model, heads, Unchanged{});
+  Speculated headed(hidden_model, DraftHeads(heads, Unchanged{}));
   check_intakes(headed, Unchanged{});
   CHECK(hidden_model.encoded_sentences == 80);
 }
 
 TEST_CASE("sources that were encoded ahead are looked up", "[blockwise]") {
   Echo echo;
-  WithLookup lookup(echo);
+  Speculated lookup(echo, PromptLookup());
   Decoder decoder(lookup, Blockwise<>{.block = 8}, Batched{.size = 2}, LogSoftmaxTopK{}, NoTrace{},
                   Intake{.encode_ahead = 4});
   std::vector<std::vector<Token>> sources;

@@ -56,8 +56,7 @@ template <class S, class F>
 double check_drawn(S const& search, F&& allows, std::size_t sentences = 300) {
   CheckedModel<TableModel<with_trees>> model(TableModel<with_trees>(drawn_table), with_trees);
   TableModel<everything> small(drawn_draft);
-  WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, acceptance::Rejection> drafted(model, small, {},
-                                                                                             acceptance::Rejection{});
+  Speculated drafted(model, DraftModel(small, {}, acceptance::Rejection{}));
   std::vector<TableRequest<S>> requests(sentences);
   for (std::size_t i = 0; i < sentences; ++i) requests[i] = {.source = 1, .seed = 1000 + i};
   std::vector<std::vector<std::int64_t>> counts(9, std::vector<std::int64_t>(9));
@@ -98,7 +97,7 @@ struct DrawnGuesses {
     TableModel<with_trees> model(drawn_table);
     using Small = CheckedModel<TableModel<everything>>;
     Small small(TableModel<everything>({.size = 9, .scale = scale, .has_eos = false}), everything);
-    WithDraft<TableModel<with_trees>, Small, LogSoftmaxTopK, acceptance::Rejection> drafted(model, small);
+    Speculated drafted(model, DraftModel(small, LogSoftmaxTopK{}, acceptance::Rejection{}));
     auto const* const pointer = &source;
     Slot const slot = 0;
     drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
@@ -184,8 +183,7 @@ TEST_CASE("drawn outputs of adaptive blocks depend on the seed alone", "[blockwi
     auto const outputs = [&](std::size_t batch) {
       TableModel<with_trees> model(drawn_table);
       TableModel<everything> small(drawn_draft);
-      WithDraft<decltype(model), decltype(small), LogSoftmaxTopK, acceptance::Rejection> drafted(
-          model, small, {}, acceptance::Rejection{});
+      Speculated drafted(model, DraftModel(small, {}, acceptance::Rejection{}));
       return decode(drafted, requests, search, Batched{.size = batch});
     };
     auto const alone = outputs(1);

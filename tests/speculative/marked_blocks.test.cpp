@@ -27,7 +27,7 @@ namespace {
 using Scheme = WatermarkScheme;
 using CheckedGuess = CheckedTable<everything>;
 template <class Choice>
-using Drafted = WithDraft<CheckedGuess, CheckedGuess, LogSoftmaxTopK, Choice>;
+using Drafted = Speculated<CheckedGuess, DraftModel<CheckedGuess, LogSoftmaxTopK, Choice>>;
 
 }  // namespace
 
@@ -67,8 +67,8 @@ TEST_CASE("marked blocks are what Sample marks with the same seed, whoever guess
       }
     };
     std::size_t unused = 0;
-    Drafted<acceptance::Sampling> twin(model, draft, {}, rule);
-    Drafted<acceptance::Exact> greedy(model, draft);
+    Drafted<acceptance::Sampling> twin(model, DraftModel(draft, {}, rule));
+    Drafted<acceptance::Exact> greedy(model, DraftModel(draft));
     check(twin, right, rounds);
     check(greedy, tokens_greedy, rounds_greedy);
     Guessing terrible(greedy, Guesses::random, 3);
@@ -91,8 +91,7 @@ TEST_CASE("averaged over keys, marks under rejection leave the model's distribut
     for (std::size_t k = 0; k < texts; ++k) {
       acceptance::Rejection const rule{
           .watermark = {.scheme = Scheme::gumbel, .key = WatermarkKey(derive(7, k)), .width = 1, .second = 0.3f}};
-      WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, acceptance::Rejection> drafted(
-          model, draft, {}, rule);
+      Speculated drafted(model, DraftModel(draft, {}, rule));
       std::vector<TableRequest<Blockwise<acceptance::Rejection>>> const requests{{.source = 1, .seed = derive(k, 1)}};
       Blockwise<acceptance::Rejection> const search{
           .block = 3, .accept = rule, .length = {.max = static_cast<std::int32_t>(length)}, .branches = branches};
@@ -137,8 +136,7 @@ TEST_CASE("the same over a thousand tokens", "[watermark]") {
     acceptance::Rejection const rule{
         .temperature = temperature,
         .watermark = {.scheme = Scheme::gumbel, .key = WatermarkKey(derive(17, k)), .width = 1, .second = 0.5f}};
-    WithDraft<TableModel<everything>, TableModel<everything>, LogSoftmaxTopK, acceptance::Rejection> drafted(
-        model, draft, {}, rule);
+    Speculated drafted(model, DraftModel(draft, {}, rule));
     std::vector<TableRequest<Blockwise<acceptance::Rejection>>> const requests{{.source = 1, .seed = derive(k, 2)}};
     Blockwise<acceptance::Rejection> const search{.block = 3, .accept = rule, .length = {.max = 4}};
     for (auto const& result : decode(drafted, requests, search)) {
@@ -161,7 +159,7 @@ TEST_CASE("marks survive rejection, and a draft without the key leaves those of 
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = i;
   auto const logs = [&](Table const& drafts, acceptance::Rejection const& its) {
     CheckedGuess model{TableModel<everything>(table)}, draft{TableModel<everything>(drafts)};
-    Drafted<acceptance::Rejection> drafted(model, draft, {}, its);
+    Drafted<acceptance::Rejection> drafted(model, DraftModel(draft, {}, its));
     double sum = 0;
     for (auto const& result : decode(drafted, requests, search)) {
       auto const& text = result.hypotheses.at(0).tokens;

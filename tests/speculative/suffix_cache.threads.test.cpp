@@ -33,7 +33,7 @@ TEST_CASE("threads share a cache, and each gets greedy's output", "[suffix_cache
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&, thread] {
       TableModel<everything> model(table);
-      WithSuffixCache remembering(model, cache);
+      Speculated remembering(model, SuffixDecoding(cache));
       for (int round = 0; round < 6; ++round) {
         auto const found = decode(remembering, sources, Blockwise<>{.block = 5, .length = length},
                                   Batched{static_cast<std::size_t>(1 + (thread + round) % 4)});

@@ -84,7 +84,7 @@ TEST_CASE("a beam of the draft guesses trees: greedy's output in fewer rounds th
     for (auto const claimed : {everything, with_trees, Abilities{.blocks = true, .roll_back = true}}) {
       Target model(TableModel<with_trees>(table), claimed);
       Small small(TableModel<everything>(draft), everything);
-      WithDraft drafted(model, small);
+      Speculated drafted(model, DraftModel(small));
       auto const look = [&](Draft const& one, auto const&...) {
         if (one.tree == nullptr) return;
         auto const depths = depths_of(*one.tree, one.tokens->size());
@@ -123,7 +123,7 @@ TEST_CASE("a draft that throws in the middle of a tree keeps no slot of it", "[b
       INFO((draws ? "drawn" : "a beam") << ", step " << bad);
       TableModel<with_trees> model(table);
       CheckedModel<Occupied> small(Occupied(table, {.no_room = {bad}}), everything);
-      WithDraft drafted(model, small);
+      Speculated drafted(model, DraftModel(small));
       drafted.start(std::span(&pointer, 1), std::span(&slot, 1));
       std::vector<Token> tokens;
       DraftTree tree{.nodes = 16, .leaves = 4, .draws = draws};
@@ -140,7 +140,7 @@ TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
   for (std::uint64_t source = 0; source < 10; ++source) {
     TableModel<with_trees> model(table);
     TableModel<everything> small(table);
-    WithDraft drafted(model, small);
+    Speculated drafted(model, DraftModel(small));
     std::size_t looked = 0;
     // Six tokens are possible, and the beam is wide enough for all paths of two.
     Looking looking(drafted, [&](Draft const& one, auto const&...) {
@@ -180,7 +180,7 @@ TEST_CASE("a draft's tree holds the most probable paths", "[blockwise]") {
 TEST_CASE("look-up guesses what came behind every place, as one trie", "[blockwise]") {
   // Worked out by hand: 4 5 was followed by 6 7, 6 8 and 9; 5 alone also by 3.
   ToldSource reader;
-  WithLookup lookup(reader);
+  Speculated lookup(reader, PromptLookup());
   std::vector<Token> const source{4, 5, 6, 7, 4, 5, 6, 8, 4, 5, 9, 5, 3};
   auto const* const pointer = &source;
   Slot const slot = 0;
@@ -246,8 +246,7 @@ TEST_CASE("drawn guesses are kept so that outputs are distributed as the model",
     return static_cast<double>(sentences) * length / static_cast<double>(blocks);
   };
   auto const drawing = [](auto& model, auto& small, auto const& requests, auto const& search) {
-    WithDraft<Target, TableModel<everything>, LogSoftmaxTopK, acceptance::Rejection> drafted(model, small, {},
-                                                                                             search.accept);
+    Speculated drafted(model, DraftModel(small, {}, search.accept));
     return decode(drafted, requests, search, Batched{.size = 100});
   };
   for (auto const& guesses : others) {

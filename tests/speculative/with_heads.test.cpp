@@ -115,7 +115,7 @@ TEST_CASE("heads guess from the vector behind the last token that stays", "[with
   for (int heads = 1; heads <= 4; ++heads) {
     Net net(random, heads);
     Base model(size, d);
-    WithHeads with(model, net.heads, projection);
+    Speculated with(model, DraftHeads(net.heads, projection));
     Comparison compared{net, weights, bias};
     Looking watching(with, std::ref(compared));
     auto const expected = decode(model, seeds, Greedy{.length = {.max = 25}}, Batched{}, projection);
@@ -139,7 +139,8 @@ TEST_CASE("heads of shapes that do not fit are refused", "[with_heads]") {
   Base model(size + 1, d);
   ResidualHeads heads({{good_up, good_down}});
   auto const weights = numbers(random, size * d, 1);
-  CHECK_THROWS_AS((WithHeads(model, heads, DenseProjection({weights.data(), size, d, d}))), std::invalid_argument);
+  CHECK_THROWS_AS((Speculated(model, DraftHeads(heads, DenseProjection({weights.data(), size, d, d})))),
+                  std::invalid_argument);
 }
 
 namespace {
@@ -241,7 +242,7 @@ TEST_CASE("heads guess the most probable trees, or a given one, behind any path"
     HeadTrees trees{.best = 3};
     if (round % 3 == 2) trees.shape = TreeShape::full(widths);
     Base model(size, d);
-    WithHeads with(model, net.heads, projection, trees);
+    Speculated with(model, DraftHeads(net.heads, projection, trees));
     TreeComparison compared{net, weights, bias, trees};
     Looking watching(with, std::ref(compared));
     auto const expected = decode(model, seeds, Greedy{.length = {.max = 25}}, Batched{}, projection);
@@ -264,7 +265,7 @@ TEST_CASE("of a given tree as much is guessed as the search takes, paths too", "
   std::array const widths{4, 1};
   Net net(random, 2);
   Base model(size, d);
-  WithHeads with(model, net.heads, projection, {.best = 4, .shape = TreeShape::full(widths)});
+  Speculated with(model, DraftHeads(net.heads, projection, {.best = 4, .shape = TreeShape::full(widths)}));
   std::uint64_t const source = 7;
   auto const* const pointer = &source;
   Slot const slot = 0;
@@ -294,7 +295,7 @@ TEST_CASE("the first tree behind a forced prefix is guessed from its last vector
   HeadTrees const trees{.best = 3};
   Net net(random, 3);
   Base model(size, d);
-  WithHeads with(model, net.heads, projection, trees);
+  Speculated with(model, DraftHeads(net.heads, projection, trees));
   TreeComparison compared{net, weights, bias, trees};
   Looking watching(with, std::ref(compared));
   Blockwise<> const search{.block = 4, .length = {.max = 12}, .branches = 4, .nodes = 3};

@@ -144,14 +144,14 @@ TEST_CASE("suffix decoding gives greedy's output, bit for bit, whatever is remem
     auto const seed = random();
     auto const greedy = run<everything>(table, requests_of<Greedy>(seed, 20), Greedy{.length = length});
     SuffixCache cache(4096 + static_cast<std::int64_t>(random() % 4096), static_cast<std::int32_t>(1 + random() % 12));
-    SuffixDecoding const options{.shortest = static_cast<std::int32_t>(1 + random() % 2),
-                                 .factor = random() % 2 == 0 ? 1.0 : 3.0,
-                                 .least = 0.1 * static_cast<double>(random() % 6),
-                                 .samples = static_cast<std::int32_t>(1 + random() % 8),
-                                 .own = random() % 2 == 0};
+    SuffixDecoding::Options const options{.shortest = static_cast<std::int32_t>(1 + random() % 2),
+                                          .factor = random() % 2 == 0 ? 1.0 : 3.0,
+                                          .least = 0.1 * static_cast<double>(random() % 6),
+                                          .samples = static_cast<std::int32_t>(1 + random() % 8),
+                                          .own = random() % 2 == 0};
     for (int again = 0; again < 4; ++again) {
       Target model(TableModel<with_trees>(table), again % 2 == 0 ? with_trees : everything);
-      WithSuffixCache remembering(model, cache, options);
+      Speculated remembering(model, SuffixDecoding(cache, options));
       Blockwise<> const search{.block = static_cast<std::int32_t>(2 + random() % 6),
                                .length = length,
                                .adaptive = random() % 4 == 0,
@@ -176,7 +176,7 @@ TEST_CASE("suffix decoding gives the output of Sample", "[with_suffix_cache]") {
   SuffixCache cache(1 << 16);
   for (int again = 0; again < 2; ++again) {
     TableModel<with_trees> model(table);
-    WithSuffixCache remembering(model, cache);
+    Speculated remembering(model, SuffixDecoding(cache));
     Blockwise<acceptance::Sampling> const search{.block = 6, .length = length};
     auto const results = decode(remembering, requests_of<Blockwise<acceptance::Sampling>>(5, 20), search, Batched{4});
     for (std::size_t i = 0; i < results.size(); ++i) CHECK(same_outputs(results[i], sampled[i]));
@@ -205,7 +205,7 @@ TEST_CASE("under rejection, what is remembered does not change the distribution"
     INFO(branches);
     TableModel<with_trees> model(table);
     SuffixCache cache(1 << 16, 8);
-    WithSuffixCache remembering(model, cache, {.factor = 3});
+    Speculated remembering(model, SuffixDecoding(cache, {.factor = 3}));
     Blockwise<acceptance::Rejection> const search{
         .block = 4, .length = {.max = static_cast<std::int32_t>(length)}, .branches = branches};
     std::vector<TableRequest<Blockwise<acceptance::Rejection>>> requests(texts);
@@ -236,7 +236,7 @@ TEST_CASE("a relaxed rule keeps of the cache's guesses what it keeps of the same
     SuffixCache cache(1 << 16);
     std::vector<Guessed> guesses;
     Target model(TableModel<with_trees>(table), with_trees);
-    WithSuffixCache remembering(model, cache, {.factor = 3});
+    Speculated remembering(model, SuffixDecoding(cache, {.factor = 3}));
     for (int i = 0; i < 50; ++i) {  // of another model
       Text noise(10);
       for (auto& token : noise) token = static_cast<Token>(3 + random() % 6);
@@ -287,7 +287,7 @@ TEST_CASE("a request that does not share leaves nothing and gets nothing", "[wit
   for (auto& request : alone) request.remember = false;
   auto const decoded = [&](SuffixCache& cache, auto const& requests) {
     TableModel<with_trees> model(table);
-    WithSuffixCache remembering(model, cache);
+    Speculated remembering(model, SuffixDecoding(cache));
     return decode(remembering, requests, search, Batched{5});
   };
   SuffixCache cache(1 << 16), empty(1 << 16), nobody(1 << 16);
@@ -313,7 +313,7 @@ TEST_CASE("any search's outputs are remembered, failures are not", "[with_suffix
   Table const table{.size = 9, .scale = 4, .broken = [](std::uint64_t seed) { return seed == 1; }};
   SuffixCache cache(1 << 16);
   TableModel<with_trees> model(table);
-  WithSuffixCache remembering(model, cache);
+  Speculated remembering(model, SuffixDecoding(cache));
   AnyModel<std::uint64_t> any(&remembering);
   BeamSearch const search{.width = 3, .length = {.max = 10}};
   auto const results = decode(any, std::vector<std::uint64_t>{0, 1, 2}, search, Batched{2});
@@ -330,7 +330,7 @@ TEST_CASE("any search's outputs are remembered, failures are not", "[with_suffix
 TEST_CASE("a guess is as long as its beginnings were frequent", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);
-  WithSuffixCache guessing(model, cache, {.least = 0.5, .own = false});
+  Speculated guessing(model, SuffixDecoding(cache, {.least = 0.5, .own = false}));
   CHECK(ask(guessing, {4, 5}, 8).tokens.empty());
   cache.insert({}, Text{4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(ask(guessing, {4, 5}, 8).tokens == Text{6, 7});  // no longer than the match
@@ -339,7 +339,7 @@ TEST_CASE("a guess is as long as its beginnings were frequent", "[with_suffix_ca
   CHECK(ask(guessing, {4, 5, 6}, 8, 1, false).tokens.empty());
   CHECK(ask(guessing, {9, 10}, 8).tokens == Text{11});
   CHECK(ask(guessing, {11}, 8).tokens.empty());
-  WithSuffixCache far(model, cache, {.factor = 10, .least = 0.5, .own = false});
+  Speculated far(model, SuffixDecoding(cache, {.factor = 10, .least = 0.5, .own = false}));
   cache.insert({}, Text{4, 5, 6, 7, 20, 21});
   cache.insert({}, Text{4, 5, 6, 30, 31});
   CHECK(ask(far, {4, 5}, 8).tokens == Text{6, 7});  // all go on with 6, two of three with 7, one with 8
@@ -366,7 +366,7 @@ TEST_CASE("what follows is trusted less, the further it is", "[with_suffix_cache
 TEST_CASE("a shorter match is taken if it expects more", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);
-  WithSuffixCache guessing(model, cache, {.factor = 10, .own = false});
+  Speculated guessing(model, SuffixDecoding(cache, {.factor = 10, .own = false}));
   cache.insert({}, Text{7, 4, 5, 6});  // the longer match ends soon
   cache.insert({}, Text{8, 4, 5, 9, 10, 11});
   cache.insert({}, Text{8, 4, 5, 9, 10, 11});
@@ -377,7 +377,7 @@ TEST_CASE("a shorter match is taken if it expects more", "[with_suffix_cache]") 
 TEST_CASE("several continuations are a tree, the most frequent first", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);
-  WithSuffixCache guessing(model, cache, {.factor = 10, .least = 0.1, .own = false});
+  Speculated guessing(model, SuffixDecoding(cache, {.factor = 10, .least = 0.1, .own = false}));
   for (int i = 0; i < 3; ++i) cache.insert({}, Text{4, 5, 6});
   for (int i = 0; i < 2; ++i) cache.insert({}, Text{4, 7, 8});
   cache.insert({}, Text{4, 7, 9});
@@ -392,11 +392,11 @@ TEST_CASE("several continuations are a tree, the most frequent first", "[with_su
 TEST_CASE("the sentence's own text and source are looked into", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);
-  WithSuffixCache guessing(model, cache);
+  Speculated guessing(model, SuffixDecoding(cache));
   CHECK(ask(guessing, {bos, 4, 5, 6, 4, 5}, 8, 1, false).tokens == Text{6, 4});
   CHECK(ask(guessing, {bos, 21, 22}, 8, 1, false, {20, 21, 22, 23, 24, 25}).tokens == Text{23, 24});
   CHECK(ask(guessing, {bos, 24, 25}, 8, 1, false, {20, 24, 25}).tokens.empty());  // a source ends
-  WithSuffixCache without(model, cache, {.own = false});
+  Speculated without(model, SuffixDecoding(cache, {.own = false}));
   CHECK(ask(without, {bos, 4, 5, 6, 4, 5}, 8).tokens.empty());
   cache.insert(Text{90, 91, 92, bos}, Text{40, 41, 42, 43, 44, eos});
   CHECK(ask(without, {bos}, 9, 1, true, {90, 91, 92}).tokens ==
@@ -410,7 +410,7 @@ TEST_CASE("whoever expects more makes the guesses", "[with_suffix_cache]") {
   std::iota(sources.begin(), sources.end(), 0);
   auto const rounds_of = [&](auto& model) { return rounds(decode(model, sources, search, Batched{3})); };
   TableModel<with_trees> model(table), same(table);
-  WithDraft perfect(model, same);
+  Speculated perfect(model, DraftModel(same));
   auto const best = rounds_of(perfect);
   SuffixCache cache(1 << 16), same_noise(1 << 16);
   std::mt19937_64 random(3);
@@ -419,31 +419,31 @@ TEST_CASE("whoever expects more makes the guesses", "[with_suffix_cache]") {
     for (auto& token : noise) token = static_cast<Token>(3 + random() % 9);
     cache.insert({}, noise), same_noise.insert({}, noise);
   }
-  WithSuffixCache both(perfect, cache);
-  WithSuffixCache alone(model, same_noise);
+  Speculated both(perfect, SuffixDecoding(cache));
+  Speculated alone(model, SuffixDecoding(same_noise));
   auto const noisy = rounds_of(both);
   CHECK(noisy * 2 < rounds_of(alone));
   CHECK(noisy * 3 < best * 4);
   // A useless draft, and a cache that knows all: the cache is asked.
   Table const other{.size = 12, .scale = 6, .eos_bias = -8, .order = 0};
   TableModel<with_trees> wrong(other);
-  WithDraft useless(model, wrong);
+  Speculated useless(model, DraftModel(wrong));
   auto const worst = rounds_of(useless);
-  WithSuffixCache knowing(useless, cache);
+  Speculated knowing(useless, SuffixDecoding(cache));
   CHECK(rounds_of(knowing) * 2 < worst);
 }
 
 TEST_CASE("bad options, and a cache of another model, are refused", "[with_suffix_cache]") {
   Unread model;
   SuffixCache cache(1 << 16);
-  auto const made = [&](SuffixDecoding const& options) { WithSuffixCache<Unread>(model, cache, options); };
+  auto const made = [&](SuffixDecoding::Options const& options) { Speculated(model, SuffixDecoding(cache, options)); };
   CHECK_THROWS_WITH(made({.shortest = 0}), Equals("sluice: shortest = 0: must be at least 1"));
   CHECK_THROWS_WITH(made({.factor = 0}), Equals("sluice: factor = 0.000000: must be a number above 0"));
   CHECK_THROWS_WITH(made({.least = 1.5}), Equals("sluice: least = 1.500000: must be from 0 to 1"));
   CHECK_THROWS_WITH(made({.samples = 0}), Equals("sluice: samples = 0: must be at least 1"));
   cache.insert({}, Text{100});
   CHECK_THROWS_WITH(made({}),
-                    Equals("sluice: WithSuffixCache: cache.largest_token() = 100: is outside the vocabulary of "
+                    Equals("sluice: SuffixDecoding: cache.largest_token() = 100: is outside the vocabulary of "
                            "100: the cache is of another model"));
 }
 
@@ -456,7 +456,7 @@ TEST_CASE("a warm guess allocates nothing", "[with_suffix_cache]") {
     for (auto& token : text) token = static_cast<Token>(3 + random() % 5);
     cache.insert({}, text);
   }
-  WithSuffixCache guessing(model, cache);
+  Speculated guessing(model, SuffixDecoding(cache));
   Text const source{};
   std::array const sources{&source};
   std::array const slots{Slot{0}};

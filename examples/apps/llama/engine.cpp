@@ -97,7 +97,7 @@ void Engine::guess(Options const& options) {
     rolling_.emplace(&loaded_->model());
   }
   if (options.lookup) {
-    model_.emplace(sluice::WithLookup(*rolling_));
+    model_.emplace(sluice::Speculated(*rolling_, sluice::PromptLookup()));
     return;
   }
   draft_ = std::make_unique<Loaded>(options.draft, options, 0);
@@ -105,8 +105,8 @@ void Engine::guess(Options const& options) {
   sluice::acceptance::Sampling const sampling{options.temperature,
                                               {options.top_k, options.top_p, options.min_p, options.typical}};
   if (options.search == SearchName::sample)
-    model_.emplace(sluice::WithDraft(*rolling_, draft, sluice::LogSoftmaxTopK{}, sampling));
-  else model_.emplace(sluice::WithDraft(*rolling_, draft));
+    model_.emplace(sluice::Speculated(*rolling_, sluice::DraftModel(draft, sluice::LogSoftmaxTopK{}, sampling)));
+  else model_.emplace(sluice::Speculated(*rolling_, sluice::DraftModel(draft)));
 }
 
 }  // namespace generate

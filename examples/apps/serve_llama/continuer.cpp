@@ -52,7 +52,7 @@ class Guessing {
     } catch (std::runtime_error const& error) {
       throw text::InputError(error.what());
     }
-    guessing_.emplace(model, *cache_), wrapped_.emplace(&*guessing_), model_ = &*wrapped_;
+    guessing_.emplace(model, sluice::SuffixDecoding(*cache_)), wrapped_.emplace(&*guessing_), model_ = &*wrapped_;
   }
   generate::Model& model() { return *model_; }
   sluice::SuffixCache const* cache() const { return cache_ ? &*cache_ : nullptr; }
@@ -64,7 +64,7 @@ class Guessing {
   std::string file_;
   generate::Model* model_;
   std::optional<sluice::SuffixCache> cache_;
-  std::optional<sluice::WithSuffixCache<generate::Model>> guessing_;
+  std::optional<sluice::Speculated<generate::Model, sluice::SuffixDecoding>> guessing_;
   std::optional<generate::Model> wrapped_;
 };
 

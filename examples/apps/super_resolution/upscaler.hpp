@@ -61,7 +61,8 @@ auto read(std::filesystem::path const& file, Load const& load) {
 /// image interpolated: then a place is the same in source and target, and what it has to learn are the edges.
 class Upscaler {
  public:
-  using Guessing = sluice::WithHeads<sluice::example::Transformer, sluice::ResidualHeads, sluice::DenseProjection>;
+  using Guessing = sluice::Speculated<sluice::example::Transformer,
+                                      sluice::DraftHeads<sluice::ResidualHeads, sluice::DenseProjection>>;
 
   /// Reads model.safetensors and, if it is there, heads.safetensors.
   /// \throws text::InputError  for files that are not what they should be
@@ -71,7 +72,7 @@ class Upscaler {
         heads_(read_heads(folder / "heads.safetensors", weights_->d)),
         projection_(weights_->projection(), weights_->bias),
         model_(weights_),
-        guessing_(model_, heads_, projection_) {
+        guessing_(model_, sluice::DraftHeads(heads_, projection_)) {
     auto const& vocabulary = weights_->vocabulary;
     if (vocabulary.size != 257 || vocabulary.bos != 256 || !vocabulary.eos.empty() || vocabulary.never != never)
       throw text::InputError((folder / "model.safetensors").string() +

@@ -22,10 +22,11 @@ namespace translate {
 
 /// A Transformer with heads of its own: theirs is scratch memory that threads cannot share.
 struct Heads {
-  using Guessing = sluice::WithHeads<sluice::example::Transformer, sluice::ResidualHeads, GuessOutput>;
+  using Guessing =
+      sluice::Speculated<sluice::example::Transformer, sluice::DraftHeads<sluice::ResidualHeads, GuessOutput>>;
 
   Heads(sluice::example::Transformer& model, sluice::ResidualHeads const& all, GuessOutput const& output)
-      : heads(all), guessing(model, heads, output) {}
+      : heads(all), guessing(model, sluice::DraftHeads(heads, output)) {}
   Heads(Heads const&) = delete;
   Heads& operator=(Heads const&) = delete;
 
@@ -35,10 +36,10 @@ struct Heads {
 
 /// Any model, with a smaller one beside it.
 struct Drafting {
-  using Guessing = sluice::WithDraft<Model, sluice::example::Transformer, sluice::DenseProjection>;
+  using Guessing = sluice::Speculated<Model, sluice::DraftModel<sluice::example::Transformer, sluice::DenseProjection>>;
 
   Drafting(Model whose, std::shared_ptr<sluice::example::Weights const> weights, sluice::DenseProjection const& output)
-      : model(std::move(whose)), draft(std::move(weights)), guessing(model, draft, output) {}
+      : model(std::move(whose)), draft(std::move(weights)), guessing(model, sluice::DraftModel(draft, output)) {}
   Drafting(Drafting const&) = delete;
   Drafting& operator=(Drafting const&) = delete;
 
@@ -49,9 +50,10 @@ struct Drafting {
 
 /// Any model; it guesses itself where that did better in the sentence so far.
 struct Remembering {
-  using Guessing = sluice::WithSuffixCache<Model>;
+  using Guessing = sluice::Speculated<Model, sluice::SuffixDecoding>;
 
-  Remembering(Model whose, sluice::SuffixCache& cache) : model(std::move(whose)), guessing(model, cache) {}
+  Remembering(Model whose, sluice::SuffixCache& cache)
+      : model(std::move(whose)), guessing(model, sluice::SuffixDecoding(cache)) {}
   Remembering(Remembering const&) = delete;
   Remembering& operator=(Remembering const&) = delete;
 
@@ -61,9 +63,9 @@ struct Remembering {
 
 /// Any model; it guesses itself where there is nothing to look up.
 struct LookingUp {
-  using Guessing = sluice::WithLookup<Model>;
+  using Guessing = sluice::Speculated<Model, sluice::PromptLookup>;
 
-  explicit LookingUp(Model whose) : model(std::move(whose)), guessing(model) {}
+  explicit LookingUp(Model whose) : model(std::move(whose)), guessing(model, sluice::PromptLookup()) {}
   LookingUp(LookingUp const&) = delete;
   LookingUp& operator=(LookingUp const&) = delete;
 

@@ -144,7 +144,7 @@ struct Decoded {
   std::span<Token const> output{};  ///< the tokens of the best hypothesis, forced prefix and final eos included
 };
 
-/// A model that remembers what was decoded, to guess from it later (WithSuffixCache): `remember` is called when a sentence ends,
+/// A model that remembers what was decoded, to guess from it later (SuffixDecoding): `remember` is called when a sentence ends,
 /// before its slots are released, unless its request has Request::remember = false. If it throws, the exception is dropped: no
 /// result depends on it.
 template <class M>

@@ -136,7 +136,7 @@ class WordModel {
 
 inline namespace SLUICE_ISA {
 
-/// An NGramTable as a model of tokens, which can be decoded, fused (Fused), drafted from (WithDraft) and scored (ForcedScore). Needs
+/// An NGramTable as a model of tokens, which can be decoded, fused (Fused), drafted from (DraftModel) and scored (ForcedScore). Needs
 /// no source, and takes any: a draft has the source of its model. Feeding bos begins a sentence (`<s>`), each eos scores as `</s>`.
 ///
 /// A slot holds one state for each of its tokens, 4 bytes. A line costs one pass over V, and O(listed continuations of the contexts

@@ -32,7 +32,7 @@ namespace sluice::inline v0::acceptance {
 /// (Leviathan et al. 2023; Chen et al. 2023), and for trees of guesses SpecInfer's multi-round rejection (Miao et al.
 /// 2024, Algorithm 2). The guesses for one position are tried in order. x, drawn from q, is accepted with probability
 /// min(1, p(x) / q(x)); otherwise p is replaced by the normalised positive part of p - q. If none is accepted, the
-/// token is drawn from the remaining p. WithDraft draws guesses and reports their q; a guess without a q counts as
+/// token is drawn from the remaining p. DraftModel draws guesses and reports their q; a guess without a q counts as
 /// certain (q(x) = 1).
 ///
 /// Unlike Sampling, the output is not that of Sample with the same seed; it only has the same distribution. In return
@@ -228,7 +228,7 @@ concept Acceptance = requires(A const& rule, Query& query, Line const& line, Can
   };
 // clang-format on
 
-/// The rules of the library by which Blockwise accepts guesses, and by which WithDraft makes them.
+/// The rules of the library by which Blockwise accepts guesses, and by which DraftModel makes them.
 namespace acceptance {
 
 /// The output is that of Greedy (Stern, Shazeer and Uszkoreit 2018, section 3).
@@ -284,7 +284,7 @@ struct Distance {
 /// The output is that of Sample with the same options and the same seed. At each position the model draws with the noise
 /// that Sample would use, and a guess is accepted if it equals the token drawn. So outputs follow the model's own
 /// distribution for any draft (the guarantee of Leviathan et al. 2023 and Chen et al. 2023). A draft that draws with
-/// the same noise (WithDraft with this rule) is accepted more often than one that takes its best token. So it is under a
+/// the same noise (DraftModel with this rule) is accepted more often than one that takes its best token. So it is under a
 /// Watermark: the output carries the marks of Sample's.
 struct Sampling {
   float temperature = 1;    ///< as in Sample; > 0

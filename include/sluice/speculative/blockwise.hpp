@@ -33,8 +33,8 @@ namespace sluice::inline v0 {
 /// rejects; the model's own token takes its place. The KV cache is rolled back by the next row's length. One model call
 /// per round, for any number of sentences; each sentence has its own accepted length.
 ///
-/// The proposer is a wrapper of the model: WithHeads, WithDraft, WithLookup (prompt lookup), or any model with
-/// `propose`. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary,
+/// The model brings proposers (Speculated: DraftModel, DraftHeads, PromptLookup, SuffixDecoding), or has `propose`
+/// itself. Without one this is greedy decoding (or sampling) in steps of one token. Guesses outside the vocabulary,
 /// or beyond the number requested, are dropped, along with all that follow them.
 ///
 /// `block` counts as in the paper: the model's own token plus block - 1 guesses. A round settles 1 to `block` tokens;

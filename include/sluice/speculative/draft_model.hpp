@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Speculative decoding with a draft model.
+/// The proposer that is a draft model.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -12,14 +12,13 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/detail/combine.hpp>
-#include <sluice/model/detail/forwarding.hpp>
 #include <sluice/model/detail/slot_tokens.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/speculative/acceptance.hpp>
 #include <sluice/speculative/detail/draft_trees.hpp>
+#include <sluice/speculative/speculated.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,24 +31,7 @@
 
 namespace sluice::inline v0 {
 
-namespace detail {
-
-/// What a model and its draft model have encoded.
-template <class M, class D>
-struct EncodedByBoth {
-  using Encoded = void;
-};
-template <EncodingModel M, EncodingModel D>
-struct EncodedByBoth<M, D> {
-  struct Encoded {
-    typename M::Encoded model;
-    typename D::Encoded draft;
-  };
-};
-
-}  // namespace detail
-
-/// A model with a draft model that makes its guesses token by token, for all sentences of a step together (speculative
+/// A proposer that is a smaller model: it makes its guesses token by token, for all sentences of a step together (speculative
 /// decoding: Leviathan et al. 2023; Xia et al. 2023 for encoder-decoders). The draft model has its own slots under the
 /// same numbers, feeds itself the tokens that were accepted, and rolls back by itself. It reads the same sources and
 /// has the same vocabulary.
@@ -62,73 +44,71 @@ struct EncodedByBoth<M, D> {
 /// takes, with one call for all guesses of a depth. If guesses are to be drawn (acceptance::Rejection), they are drawn
 /// from the draft model's 16 most probable tokens, at the temperature of `Choice`, if it has one.
 ///
-/// Refers to both models, which must outlive it. Encodes ahead if both do.
-template <Model M, Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>
-class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
-  using Base = detail::Forwarding<M>;
-  static_assert(std::same_as<typename M::Source, typename D::Source>, "sluice: model and draft read different sources");
+/// Refers to the draft model, which must outlive it.
+template <Model D, class E = LogSoftmaxTopK, Acceptance Choice = acceptance::Exact>
+class SLUICE_ABI_TAG DraftModel {
   static_assert(Expander<E, Answer<D>>, "sluice: E does not expand what the draft answers");
   static constexpr Abilities needed{.ragged = true, .blocks = true, .roll_back = true};
   static_assert(!detail::KnownAbilities<D> || detail::known_abilities<D>().include(needed), SLUICE_BAD_DRAFT);
+  template <class M>
+  struct EncodedBy {
+    using Encoded = void;
+  };
+  template <EncodingModel M>
+  struct EncodedBy<M> {
+    using Encoded = typename M::Encoded;
+  };
 
  public:
-  using Source = typename M::Source;
-  using Encoded = typename detail::EncodedByBoth<M, D>::Encoded;  ///< void unless both encode
+  using Source = typename D::Source;
+  using Encoded = typename EncodedBy<D>::Encoded;  ///< void unless the draft model encodes
 
-  /// \throws std::invalid_argument  if the vocabularies differ, or the draft model lacks a needed ability
-  WithDraft(M& model, D& draft, E expander = {}, Choice choice = {})
-      : Base(model), draft_(draft), expander_(std::move(expander)), choice_(choice) {
-    vocabulary_ = model.vocabulary();
-    detail::check_same(vocabulary_, draft.vocabulary(), "WithDraft: draft", "the model");
+  /// \throws std::invalid_argument  if the draft model lacks a needed ability
+  explicit DraftModel(D& draft, E expander = {}, Choice choice = {})
+      : draft_(draft), expander_(std::move(expander)), choice_(choice) {
     choice_.check();
     if constexpr (marks) marker_ = choice_.marker();
     if (!sluice::abilities(std::as_const(draft)).include(needed)) throw std::invalid_argument(SLUICE_BAD_DRAFT);
   }
 
-  bool encodes() const { return Base::encodes() && sluice::encodes(std::as_const(draft_)); }
-  bool proposes() const { return true; }
-
-  Limits limits() const {
-    auto both = detail::common(Base::limits(), sluice::limits(std::as_const(draft_)));
-    both.log_prob = Base::limits().log_prob;  // a draft's scores are no part of any output's
-    return both;
+  /// \throws std::invalid_argument  if the model has another vocabulary
+  void bind(Vocabulary const& vocabulary) {
+    detail::check_same(vocabulary, draft_.vocabulary(), "DraftModel: draft", "the model");
+    vocabulary_ = vocabulary;
   }
+  bool encodes() const { return sluice::encodes(std::as_const(draft_)); }
+  Limits limits() const { return sluice::limits(std::as_const(draft_)); }
 
   void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    start_both(
-        slot_numbers, [&] { this->model_.start(sources, slot_numbers); }, [&] { draft_.start(sources, slot_numbers); });
+    clear(slot_numbers);
+    draft_.start(sources, slot_numbers);
+    note_started(slot_numbers);
   }
-  auto encode(std::span<Source const* const> sources) const requires(EncodingModel<M>&& EncodingModel<D>) {
-    return Encoded{Base::encode(sources), std::as_const(draft_).encode(sources)};
+  auto encode(std::span<Source const* const> sources) const requires EncodingModel<D> {
+    return std::as_const(draft_).encode(sources);
   }
   template <class Batch>
-    requires(EncodingModel<M>&& EncodingModel<D>)
+    requires EncodingModel<D>
   void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
-    start_both(
-        slot_numbers, [&] { this->model_.start(encoded.model, items, slot_numbers); },
-        [&] { draft_.start(encoded.draft, items, slot_numbers); });
+    clear(slot_numbers);
+    draft_.start(encoded, items, slot_numbers);
+    note_started(slot_numbers);
   }
   void release(std::span<Slot const> slot_numbers) {
     started_here_.clear();  // the model's forks are not forks of the draft model
     for (auto const slot : slot_numbers) {
-      held_.clear(slot), drafted_.clear(slot);
+      drafted_.clear(slot);
       auto const i = static_cast<std::size_t>(slot);
       if (i < started_.size() && std::exchange(started_[i], std::uint8_t{0}) != 0) started_here_.push_back(slot);
     }
-    detail::release(this->model_, slot_numbers);
     if (!started_here_.empty()) detail::release(draft_, started_here_);
   }
-  decltype(auto) step(std::span<Row const> rows) {
-    held_.apply(rows);
-    return this->model_.step(rows);
-  }
 
-  void propose(std::span<Draft const> drafts) {
+  void propose(std::span<Draft const> drafts, SlotTexts const& all) {
     texts_.resize((std::max)(texts_.size(), drafts.size()));
     for (std::size_t i = 0; i < drafts.size(); ++i) {
-      auto const held = held_[drafts[i].slot].first(static_cast<std::size_t>(drafts[i].length));
-      texts_[i].assign(held.begin(), held.end());
-      texts_[i].insert(texts_[i].end(), drafts[i].pending.begin(), drafts[i].pending.end());
+      texts_[i].clear();
+      all.append(drafts[i], texts_[i]);
     }
     order_.resize(drafts.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
@@ -214,16 +194,10 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
     if (!forked.empty()) detail::release(draft_, forked);
   }
 
-  template <class F, class G>
-  void start_both(std::span<Slot const> slot_numbers, F&& start_model, G&& start_draft) {
-    for (auto const slot : slot_numbers) held_.clear(slot), drafted_.clear(slot);
-    start_model();
-    try {
-      start_draft();
-    } catch (...) {
-      detail::release(this->model_, slot_numbers);
-      throw;
-    }
+  void clear(std::span<Slot const> slot_numbers) {
+    for (auto const slot : slot_numbers) drafted_.clear(slot);
+  }
+  void note_started(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) {
       auto const i = static_cast<std::size_t>(slot);
       if (i >= started_.size()) started_.resize(i + 1);
@@ -258,7 +232,7 @@ class SLUICE_ABI_TAG WithDraft : public detail::Forwarding<M> {
   E expander_;
   Choice choice_;
   Vocabulary vocabulary_;
-  detail::SlotTokens held_, drafted_;
+  detail::SlotTokens drafted_;
   std::vector<std::vector<Token>> texts_;  // for each sentence, the tokens that the draft model continues
   std::vector<Row> rows_;
   std::vector<Query> queries_;

@@ -12,10 +12,9 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/model/detail/combine.hpp>
-#include <sluice/model/detail/forwarding.hpp>
 #include <sluice/output/packed_matrix.hpp>
 #include <sluice/speculative/detail/tree_budget.hpp>
+#include <sluice/speculative/speculated.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -234,7 +233,7 @@ concept ProposalHeads = requires(H& heads, std::int32_t i, MatrixView<float cons
 };
 // clang-format on
 
-/// How WithHeads makes trees for a search that takes them.
+/// How DraftHeads make trees for a search that takes them.
 struct HeadTrees {
   std::int32_t best = 4;  ///< guesses considered per head; >= 1
   /// A given tree (Medusa's), cut down to the guesses and paths that the search takes. Without nodes, the tree is
@@ -256,54 +255,40 @@ struct HeadTrees {
   }
 };
 
-/// A model of hidden vectors with heads that make its guesses (Stern, Shazeer and Uszkoreit 2018). They guess from the
-/// hidden vector at the last token that stays, which the model's own step has already computed. Guessing costs the
-/// heads and one pass of the output layer for all sentences and heads together, and no call of the model.
+/// A proposer of heads over the model's own hidden vectors (Stern, Shazeer and Uszkoreit 2018), for a model that answers
+/// Hidden<float>. They guess from the hidden vector at the last token that stays, which the model's own step has already
+/// computed. Guessing costs the heads and one pass of the output layer for all sentences and heads together, and no call
+/// of the model.
 ///
 /// `E` expands hidden vectors, as in the decoder: DenseProjection. An int8 or clustered projection guesses nearly as
-/// well for less, since verification corrects it. A sentence whose last line has not been seen yet is passed to the
-/// model's own `propose`, if it has one.
+/// well for less, since verification corrects it. It has no guess for a sentence whose last line has not been seen yet.
 ///
-/// Refers to the model and the heads, which must outlive it. Has the model's abilities.
-template <Model M, ProposalHeads H, class E>
-class WithHeads : public detail::Forwarding<M> {
-  using Base = detail::Forwarding<M>;
-  static_assert(std::same_as<Answer<M>, Hidden<float>>, "sluice: WithHeads wants a model that answers Hidden<float>");
+/// Refers to the heads, which must outlive it.
+template <ProposalHeads H, class E>
+class DraftHeads {
   static_assert(Expander<E, Hidden<float>>, "sluice: E does not expand hidden vectors");
 
  public:
-  using Source = typename M::Source;
-
-  /// \throws std::invalid_argument  for a projection of another vocabulary, or trees that make no sense
-  WithHeads(M& model, H& heads, E expander, HeadTrees trees = {})
-      : Base(model), heads_(heads), expander_(std::move(expander)), trees_(std::move(trees)) {
+  /// \throws std::invalid_argument  for trees that make no sense
+  DraftHeads(H& heads, E expander, HeadTrees trees = {})
+      : heads_(heads), expander_(std::move(expander)), trees_(std::move(trees)) {
     trees_.check();
-    Vocabulary const vocabulary = model.vocabulary();
+  }
+
+  /// \throws std::invalid_argument  for a projection of another vocabulary
+  void bind(Vocabulary const& vocabulary) {
     if constexpr (requires { expander_.vocabulary_size(); })
-      require(expander_.vocabulary_size() == vocabulary.size, "WithHeads: projection.vocabulary_size()",
+      require(expander_.vocabulary_size() == vocabulary.size, "DraftHeads: projection.vocabulary_size()",
               expander_.vocabulary_size(), "must be that of the model, " + std::to_string(vocabulary.size));
+    never_.clear();
     for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
   }
+  void start(std::span<Slot const> slot_numbers) { forget(slot_numbers); }
+  void release(std::span<Slot const> slot_numbers) { forget(slot_numbers); }
 
-  bool proposes() const { return true; }
-
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    forget(slot_numbers);
-    this->model_.start(sources, slot_numbers);
-  }
-  template <class Encoded>
-    requires EncodingModel<M>
-  void start(Encoded& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
-    forget(slot_numbers);
-    this->model_.start(encoded, items, slot_numbers);
-  }
-  void release(std::span<Slot const> slot_numbers) {
-    forget(slot_numbers);
-    detail::release(this->model_, slot_numbers);
-  }
-
-  Hidden<float> step(std::span<Row const> rows) {
-    auto const answer = this->model_.step(rows);
+  template <class A>
+  void observe(std::span<Row const> rows, A const& answer) {
+    static_assert(std::same_as<A, Hidden<float>>, "sluice: DraftHeads want a model that answers Hidden<float>");
     columns_ = answer.columns;
     std::ptrdiff_t line = 0;
     for (auto const& row : rows) {
@@ -313,29 +298,22 @@ class WithHeads : public detail::Forwarding<M> {
       for (std::int32_t i = 0; i < row.lines; ++i, ++line)
         seen.vectors.insert(seen.vectors.end(), answer[line].begin(), answer[line].end());
     }
-    return answer;
   }
 
   void propose(std::span<Draft const> drafts) {
-    others_.clear(), who_.clear(), hidden_.clear();
+    who_.clear(), hidden_.clear();
     std::int32_t most = 0;
     for (auto const& draft : drafts) {
       auto const& seen = at(draft.seen >= 0 ? draft.seen : draft.slot);
       // At the last token that stays, or where the search says that the last token was chosen.
       auto const line = draft.seen >= 0 ? draft.seen_line : draft.length - 1 - seen.first;
-      if (line < 0 || static_cast<std::ptrdiff_t>(seen.vectors.size()) < (line + 1) * columns_) {
-        others_.push_back(draft);
-        continue;
-      }
+      if (line < 0 || static_cast<std::ptrdiff_t>(seen.vectors.size()) < (line + 1) * columns_) continue;
       auto const* const vector = seen.vectors.data() + line * columns_;
       hidden_.insert(hidden_.end(), vector, vector + columns_);
       who_.push_back(&draft);
       most = (std::max)(most, std::min<std::int32_t>(draft.count, heads_.size()));
     }
     if (most > 0) guess(most);
-    if constexpr (ProposingModel<M>)
-      if (!others_.empty() && sluice::proposes(std::as_const(this->model_)))
-        this->model_.propose(std::span<Draft const>(others_));
   }
 
  private:
@@ -421,7 +399,6 @@ class WithHeads : public detail::Forwarding<M> {
   std::ptrdiff_t columns_ = 0;
   std::vector<Seen> seen_;         // [slot]
   std::vector<Draft const*> who_;  // drafts that heads guess for
-  std::vector<Draft> others_;
   std::vector<float> hidden_, made_;
   std::vector<Query> queries_;
   std::vector<Group> groups_;

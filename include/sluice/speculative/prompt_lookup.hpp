@@ -8,67 +8,55 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/speculative/detail/text_following.hpp>
 #include <sluice/speculative/detail/tree_budget.hpp>
+#include <sluice/speculative/speculated.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
 
-/// Options of WithLookup.
-struct Lookup {
-  std::int32_t longest = 3;   ///< the longest match, in tokens
-  std::int32_t shortest = 1;  ///< the shortest match; >= 1
-  bool source = true;         ///< also search the source, if it is a list of tokens of the same vocabulary
-
-  void check() const {
-    require(shortest >= 1, "lookup.shortest", shortest, "must be at least 1");
-    require(longest >= shortest, "lookup.longest", longest, "must be at least lookup.shortest");
-  }
-};
-
-/// A model that guesses what followed the same words earlier: prompt lookup, or n-gram speculation. For outputs that
+/// A proposer that guesses what followed the same words earlier: prompt lookup, or n-gram speculation. For outputs that
 /// repeat their source (restored case and punctuation, corrections, summaries, code) or themselves. The longest suffix
 /// of the output that occurs earlier decides. Among equally long matches, the one in the source nearest to the output's
-/// position wins, then the latest in the output. A sentence without a match is passed to the model's own `propose`, if
-/// it has one. For a search that takes trees, the continuations of all matches form one trie: longer matches first,
-/// equal ones in the order above, until it holds as many paths and guesses as the search takes.
+/// position wins, then the latest in the output. For a search that takes trees, the continuations of all matches form one
+/// trie: longer matches first, equal ones in the order above, until it holds as many paths and guesses as the search takes.
 ///
-/// Refers to the model, which must outlive it. Has the model's abilities. A guess costs O(longest * (source + output)).
-template <Model M>
-class WithLookup : public detail::TextFollowing<M> {
+/// A guess costs O(longest * (source + output)).
+class PromptLookup {
  public:
-  /// \throws std::invalid_argument  for options that make no sense
-  explicit WithLookup(M& model, Lookup const& options = {}) : detail::TextFollowing<M>(model), options_(options) {
-    options_.check();
-  }
+  /// How far it looks.
+  struct Options {
+    std::int32_t longest = 3;   ///< the longest match, in tokens
+    std::int32_t shortest = 1;  ///< the shortest match; >= 1
+    bool source = true;         ///< also search the source, if it is a list of tokens of the same vocabulary
 
-  bool proposes() const { return true; }
-
-  void propose(std::span<Draft const> drafts) {
-    others_.clear();
-    for (auto const& draft : drafts) {
-      guess(draft);
-      if (draft.tokens->empty()) others_.push_back(draft);
+    void check() const {
+      require(shortest >= 1, "lookup.shortest", shortest, "must be at least 1");
+      require(longest >= shortest, "lookup.longest", longest, "must be at least lookup.shortest");
     }
-    if constexpr (ProposingModel<M>)
-      if (!others_.empty() && sluice::proposes(std::as_const(this->model_)))
-        this->model_.propose(std::span<Draft const>(others_));
+  };
+
+  PromptLookup() : PromptLookup(Options{}) {}
+  /// \throws std::invalid_argument  for options that make no sense
+  explicit PromptLookup(Options const& options) : options_(options) { options_.check(); }
+
+  template <class = void>
+  void propose(std::span<Draft const> drafts, SlotTexts const& texts) {
+    for (auto const& draft : drafts) guess(draft, texts);
   }
 
  private:
-  void guess(Draft const& draft) {
-    auto const held = this->held(draft.slot, draft.length);
-    text_.assign(held.begin(), held.end());
-    text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
+  template <class = void>
+  void guess(Draft const& draft, SlotTexts const& texts) {
+    text_.clear();
+    texts.append(draft, text_);
     std::span<Token const> const text = text_;
-    std::span<Token const> const source = options_.source ? this->source_of(draft.slot) : std::span<Token const>();
+    auto const source = options_.source ? texts.source(draft.slot) : std::span<Token const>();
     auto const most = (std::min)(static_cast<std::size_t>(options_.longest), text.size());
     if (draft.tree != nullptr && draft.tree->leaves > 1) {
       budget_.reset(draft.tree->nodes, draft.tree->leaves);
@@ -102,6 +90,7 @@ class WithLookup : public detail::TextFollowing<M> {
     }
   }
   /// Adds to the trie the part of a path that it lacks; false if it is full.
+  template <class = void>
   bool insert(std::span<Token const> path, Draft const& draft) {
     auto& tokens = *draft.tokens;
     auto& parents = draft.tree->parents;
@@ -127,11 +116,10 @@ class WithLookup : public detail::TextFollowing<M> {
     draft.tokens->insert(draft.tokens->end(), next.begin(), next.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
-  Lookup options_;
+  Options options_;
   std::vector<Token> text_;
   std::vector<std::size_t> places_;  // in the source
   detail::TreeBudget budget_;
-  std::vector<Draft> others_;
 };
 
 }  // namespace sluice::inline v0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// SuffixCache: what was decoded, indexed by its suffixes, and WithSuffixCache, which guesses from it (suffix decoding).
+/// SuffixCache: what was decoded, indexed by its suffixes, and SuffixDecoding, the proposer that guesses from it.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -15,7 +15,7 @@
 #include <sluice/speculative/detail/suffix_merge.hpp>
 #include <sluice/speculative/detail/suffix_places.hpp>
 #include <sluice/speculative/detail/suffix_segment.hpp>
-#include <sluice/speculative/detail/text_following.hpp>
+#include <sluice/speculative/speculated.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -38,7 +38,7 @@
 namespace sluice::inline v0 {
 
 /// Remembers what was decoded, and finds what followed the last tokens of a text before: the global tree of suffix decoding
-/// (SuffixDecoding: Oliaro et al. 2025; `suffix` of vLLM, ArcticInference's SuffixDecodingCache). WithSuffixCache guesses from it.
+/// (SuffixDecoding: Oliaro et al. 2025; `suffix` of vLLM, ArcticInference's SuffixDecodingCache). SuffixDecoding guesses from it.
 /// Any number of threads may insert and look up, and any number of models share one.
 ///
 /// An array of suffixes sorted from their ends, as in context sorting, rather than a suffix automaton or tree: 8.5 bytes a token in
@@ -210,7 +210,7 @@ class SuffixCache {
     take(detail::read_suffixes(detail::copy_bytes(bytes)));
   }
 
-  /// What look-ups see now: for WithSuffixCache.
+  /// What look-ups see now: for SuffixDecoding.
   template <class = void>
   std::shared_ptr<detail::SuffixPlaces const> places() const {
     std::lock_guard const lock(showing_);
@@ -303,88 +303,79 @@ class SuffixCache {
   Token largest_ = -1;
 };
 
-/// Options of WithSuffixCache.
-struct SuffixDecoding {
-  std::int32_t shortest = 1;  ///< the shortest match, in tokens; >= 1
-  /// guesses on a path per token of the match, at most: a short match is followed for a short while; > 0. `max_spec_factor` of vLLM and
-  /// ArcticInference
-  double factor = 1;
-  /// a guess is made if at least this fraction of what followed begins with the path up to it; 0 to 1. `min_token_prob`
-  double least = 0.1;
-  std::int32_t samples = 16;  ///< how many places with a match are looked at, at most; >= 1
-  bool own = true;            ///< also look in the sentence's own source, prompt and output
-  bool source =
-      true;  ///< the source, if it is a list of tokens, precedes the prompt: what is decoded for a source is then found
-             ///< again for one that ends the same
-
-  void check() const {
-    require(shortest >= 1, "shortest", shortest, "must be at least 1");
-    require(std::isfinite(factor) && factor > 0, "factor", factor, "must be a number above 0");
-    require(least >= 0 && least <= 1, "least", least, "must be from 0 to 1");
-    require(samples >= 1, "samples", samples, "must be at least 1");
-  }
-};
-
-/// A model that guesses what followed the same last tokens in earlier outputs (suffix decoding: Oliaro et al. 2025), which it also
+/// A proposer that guesses what followed the same last tokens in earlier outputs (suffix decoding: Oliaro et al. 2025), which it also
 /// stores in a SuffixCache as sentences end. Many models, in many threads, may share one.
 ///
 /// The longest match decides, or one of the next shorter ones; as many tokens are guessed as followed it often enough (`least`), and
 /// as its length allows (`factor`). A guess expects that a token is right as often as it followed before. The sentence's own text is a
-/// second source of guesses, and the model's own proposer (heads, a draft, prompt lookup) the third: whichever expects most is asked,
-/// by how it did in this sentence so far. For a search that takes trees, the most frequent continuations form one.
+/// second source of guesses, and the proposers behind it in the list (heads, a draft, prompt lookup) the third: whichever expects most
+/// is asked, by how it did in this sentence so far. For a search that takes trees, the most frequent continuations form one.
 ///
 /// A request with Request::remember = false neither leaves anything in the cache nor gets anything from it.
 ///
 /// Guesses change what is decoded only where a rule is relaxed (acceptance::TopK, Distance) or draws (acceptance::Rejection): then
 /// outputs also depend on what the cache holds.
 ///
-/// Refers to model and cache, which must outlive it. Has the model's abilities. A guess costs O(log tokens of the cache + own text).
-template <Model M>
-class WithSuffixCache : public detail::TextFollowing<M> {
-  using Base = detail::TextFollowing<M>;
-
+/// Refers to the cache, which must outlive it. A guess costs O(log tokens of the cache + own text).
+class SuffixDecoding {
  public:
-  using Source = typename M::Source;
+  /// What it guesses.
+  struct Options {
+    std::int32_t shortest = 1;  ///< the shortest match, in tokens; >= 1
+    /// guesses on a path per token of the match, at most: a short match is followed for a short while; > 0. `max_spec_factor` of vLLM
+    /// and ArcticInference
+    double factor = 1;
+    /// a guess is made if at least this fraction of what followed begins with the path up to it; 0 to 1. `min_token_prob`
+    double least = 0.1;
+    std::int32_t samples = 16;  ///< how many places with a match are looked at, at most; >= 1
+    bool own = true;            ///< also look in the sentence's own source, prompt and output
+    bool source =
+        true;  ///< the source, if it is a list of tokens, precedes the prompt: what is decoded for a source is then found
+               ///< again for one that ends the same
 
-  /// \throws std::invalid_argument  for options that make no sense, and for a cache with tokens that the model does not have
-  WithSuffixCache(M& model, SuffixCache& cache, SuffixDecoding const& options = {})
-      : Base(model), cache_(cache), options_(options) {
-    options_.check();
-    auto const size = Vocabulary(model.vocabulary()).size;
-    require(cache.largest_token() < size, "WithSuffixCache: cache.largest_token()", cache.largest_token(),
-            "is outside the vocabulary of " + std::to_string(size) + ": the cache is of another model");
+    void check() const {
+      require(shortest >= 1, "shortest", shortest, "must be at least 1");
+      require(std::isfinite(factor) && factor > 0, "factor", factor, "must be a number above 0");
+      require(least >= 0 && least <= 1, "least", least, "must be from 0 to 1");
+      require(samples >= 1, "samples", samples, "must be at least 1");
+    }
+  };
+
+  explicit SuffixDecoding(SuffixCache& cache) : SuffixDecoding(cache, Options{}) {}
+  /// \throws std::invalid_argument  for options that make no sense
+  SuffixDecoding(SuffixCache& cache, Options const& options) : cache_(cache), options_(options) { options_.check(); }
+
+  /// \throws std::invalid_argument  for a cache with tokens that the model does not have
+  template <class = void>
+  void bind(Vocabulary const& vocabulary) {
+    require(cache_.largest_token() < vocabulary.size, "SuffixDecoding: cache.largest_token()", cache_.largest_token(),
+            "is outside the vocabulary of " + std::to_string(vocabulary.size) + ": the cache is of another model");
+  }
+  template <class = void>
+  void start(std::span<Slot const> slot_numbers) {
+    for (auto const number : slot_numbers) {
+      auto& slot = at(number);
+      slot.made_by = Slots::none, slot.cache = slot.own = slot.inner = {2, 2};
+    }
   }
 
-  bool proposes() const { return true; }
-
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
-    begin(slot_numbers);
-    Base::start(sources, slot_numbers);
-  }
-  template <class Batch>
-    requires EncodingModel<M>
-  void start(Batch& encoded, std::span<std::int32_t const> items, std::span<Slot const> slot_numbers) {
-    begin(slot_numbers);
-    Base::start(encoded, items, slot_numbers);
-  }
-
-  void propose(std::span<Draft const> drafts) {
+  template <class F>
+  void propose(std::span<Draft const> drafts, SlotTexts const& texts, F const& others) {
     auto const places = cache_.places();
-    auto const inner = asks_inner();
+    auto const inner = others.any();
     others_.clear(), waiting_.clear();
     if (guesses_.size() < drafts.size()) guesses_.resize(drafts.size());
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       auto const& draft = drafts[i];
       auto& slot = at(draft.slot);
-      read_text(draft);
+      read_text(draft, texts);
       learn(slot);
       slot.length = text_.size();
       auto const best = guess(draft, slot, *places, guesses_[i]);
       if (inner && slot.inner.mean() >= best) others_.push_back(draft), waiting_.push_back(i);
       else give(guesses_[i], draft, slot);
     }
-    if constexpr (ProposingModel<M>)
-      if (!others_.empty()) this->model_.propose(std::span<Draft const>(others_));
+    if (!others_.empty()) others(std::span<Draft const>(others_));
     for (std::size_t i = 0; i < others_.size(); ++i) {
       auto const& draft = others_[i];
       auto& slot = at(draft.slot);
@@ -394,12 +385,12 @@ class WithSuffixCache : public detail::TextFollowing<M> {
   }
 
   /// Stores an output.
-  void remember(Decoded const& decoded) {
-    auto const& source = this->source_of(decoded.slot);
+  template <class = void>
+  void remember(Decoded const& decoded, SlotTexts const& texts) {
+    auto const source = texts.source(decoded.slot);
     before_.assign(source.begin(), source.end());
     before_.insert(before_.end(), decoded.prompt.begin(), decoded.prompt.end());
     cache_.insert(before_, decoded.output);
-    if constexpr (RememberingModel<M>) this->model_.remember(decoded);
   }
 
  private:
@@ -420,33 +411,24 @@ class WithSuffixCache : public detail::TextFollowing<M> {
     Record inner{2, 2};             // tokens in a round
   };
 
+  template <class = void>
   Slots& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= slots_.size()) slots_.resize(i + 1);
     return slots_[i];
   }
-  void begin(std::span<Slot const> slot_numbers) {
-    for (auto const number : slot_numbers) {
-      auto& slot = at(number);
-      slot.made_by = Slots::none, slot.cache = slot.own = slot.inner = {2, 2};
-    }
-  }
-  bool asks_inner() const {
-    if constexpr (ProposingModel<M>) return sluice::proposes(std::as_const(this->model_));
-    else return false;
-  }
 
   /// Sets text_ to what the sentence holds, behind its source.
-  void read_text(Draft const& draft) {
+  template <class = void>
+  void read_text(Draft const& draft, SlotTexts const& texts) {
     text_.clear();
-    if (options_.source) text_ = this->source_of(draft.slot);
+    if (auto const source = texts.source(draft.slot); options_.source) text_.assign(source.begin(), source.end());
     source_ = text_.size();
-    auto const held = this->held(draft.slot, draft.length);
-    text_.insert(text_.end(), held.begin(), held.end());
-    text_.insert(text_.end(), draft.pending.begin(), draft.pending.end());
+    texts.append(draft, text_);
   }
 
   /// Counts how many of the last guesses are in the text.
+  template <class = void>
   void learn(Slots& slot) {
     auto const made_by = std::exchange(slot.made_by, Slots::none);
     if (made_by == Slots::none || slot.length > text_.size()) return;
@@ -466,6 +448,7 @@ class WithSuffixCache : public detail::TextFollowing<M> {
   }
 
   /// Makes the guesses of the cache, or of the sentence's own text. Returns how many are expected to be right.
+  template <class = void>
   double guess(Draft const& draft, Slots& slot, detail::SuffixPlaces const& places, detail::PathGuesses& made) {
     auto const branches = draft.tree != nullptr && draft.tree->leaves > 1;
     detail::FrequentPaths::Bounds const bounds{.depth = (std::max)(draft.count, 0),
@@ -490,11 +473,13 @@ class WithSuffixCache : public detail::TextFollowing<M> {
     return made.tokens.empty() ? -1 : best;
   }
 
+  template <class = void>
   void give(detail::PathGuesses const& guesses, Draft const& draft, Slots& slot) {
     draft.tokens->insert(draft.tokens->end(), guesses.tokens.begin(), guesses.tokens.end());
     if (draft.tree != nullptr && draft.tree->leaves > 1) draft.tree->parents = guesses.parents;
     if (!guesses.tokens.empty()) note(slot, slot.waiting, guesses.expected, guesses.tokens, guesses.parents);
   }
+  template <class = void>
   void note(Slots& slot, int made_by, double expected, std::span<Token const> tokens,
             std::span<std::int32_t const> parents) {
     slot.guessed.assign(tokens.begin(), tokens.end()), slot.parents.assign(parents.begin(), parents.end());
@@ -502,7 +487,7 @@ class WithSuffixCache : public detail::TextFollowing<M> {
   }
 
   SuffixCache& cache_;
-  SuffixDecoding options_;
+  Options options_;
   std::vector<Slots> slots_;
   std::vector<Token> text_, before_;
   std::size_t source_ = 0;

@@ -406,7 +406,7 @@ TEST_CASE("blocks over a recurrent model, which is started again and fed token b
   SemanticParser plain(weights()), model(weights()), draft(weights());
   Restarting restarting(model), draft_restarting(draft);
   TokenByToken blocks(restarting), draft_blocks(draft_restarting);
-  WithDraft drafted(blocks, draft_blocks);  // itself: every guess is right
+  Speculated drafted(blocks, DraftModel(draft_blocks));  // itself: every guess is right
   auto const expected = decode(plain, sources(), Greedy{.length = {.max = 14}});
   for (std::int32_t const block : {2, 5}) {
     auto const found =
