@@ -3,6 +3,9 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/constraints.hpp>
+#include <sluice/search/length.hpp>
 #include <sluice/sluice.hpp>
 #include <sluice/speculative/blockwise.hpp>
 
@@ -13,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -102,6 +106,42 @@ int main(int argc, char** argv) {
       });
   std::cout << statistics.model_calls << " calls\n";
   // [/certain]
+
+  part("searches");
+  // [searches]
+  auto const ticket = sluice::Grammar::from_json_schema(R"({
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "a ticket", "examples": [], "x-owner": "box office",
+    "type": "object",
+    "properties": {
+      "day": {"type": "string", "format": "date"},
+      "code": {"type": "string", "pattern": "^[a-z]+$", "minLength": 3, "maxLength": 6},
+      "seats": {"type": "integer", "multipleOf": 2, "exclusiveMinimum": 0, "maximum": 8}
+    },
+    "patternProperties": {"^x-": {"type": "boolean"}},
+    "propertyNames": {"maxLength": 6},
+    "required": ["day", "code"],
+    "if": {"required": ["seats"]}, "then": {"properties": {"code": {"not": {"pattern": "a"}}}},
+    "additionalProperties": false
+  })",
+                                                        {.plain_numbers = true});
+  sluice::Structure const rule(ticket, trie, {.certain = sluice::CertainText::longest});
+  sluice::LengthLimits const length{.max = 48};
+  auto const show = [&](std::string const& name, auto const& inner) {
+    sluice::Structured<std::remove_cvref_t<decltype(inner)>> const structured{inner, rule};
+    auto const result = sluice::decode(model, std::vector<std::monostate>(1), structured)[0];
+    auto const text = result.ok() ? bytes.text(result.hypotheses[0].tokens) : result.message;
+    std::cout << name << text << (ticket.matches(text) ? "" : " (breaks the schema)") << '\n';
+  };
+  auto const token = [](char c) { return static_cast<Token>(c - ' ' + 1); };
+  show("greedy              ", sluice::Greedy{.length = length});
+  show("beam                ", sluice::BeamSearch{.width = 4, .length = length});
+  show("sampling            ", sluice::Sample{.length = length});
+  show("speculation         ", sluice::Blockwise<>{.block = 8, .length = length});
+  show("with a phrase (DBA) ",
+       sluice::ConstrainedBeamSearch<>{.beam = {.width = 8, .length = length},
+                                       .constraints = sluice::Constraints({.all = {{token('x'), token('y')}}})});
+  // [/searches]
 
   // [kinds]
   auto const moves = sluice::Grammar::from_gbnf(R"g(
