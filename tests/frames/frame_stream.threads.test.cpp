@@ -197,6 +197,65 @@ TEST_CASE("utterance after utterance of one stream, from endpoint to endpoint", 
   CHECK(utterances > 40);
 }
 
+TEST_CASE("while one model reads a stream, another is refused, and told why", "[ctc]") {
+  RandomFrames const frames(9, 400, 7, 4.0f);
+  CtcBeamSearch<> const search{.width = 6};
+  CtcFrames<> plain(7, 2, Kind::log_probs);
+  auto const expected = decode(plain, std::vector{frames.view()}, search).at(0);
+  CtcStream one(7, 2, Kind::log_probs), other(7, 2, Kind::log_probs);
+  Decoder first(one, search), second(other, search);
+  FrameStream const stream;
+  auto const run = [](auto& decoder, Result& result) {
+    while (decoder.step()) {
+    }
+    return decoder.poll(result);
+  };
+  Result result;
+  auto const id = first.submit({.source = stream});
+  first.append(id, part(frames, 0, 100), false);
+  CHECK(!run(first, result));
+  second.submit({.source = stream});
+  REQUIRE(run(second, result));
+  CHECK(result.failure == Failure::source);
+  CHECK(result.message.find("another model reads") != std::string::npos);
+  first.append(id, part(frames, 100, 400), true);
+  REQUIRE(run(first, result));
+  check_same(result, expected);
+  second.submit({.source = stream});  // it is free again, and all of it is still there
+  REQUIRE(run(second, result));
+  check_same(result, expected);
+}
+
+TEST_CASE("two servers that are given one stream: each request is decoded, or refused with the reason", "[ctc]") {
+  RandomFrames const frames(9, 200, 7, 4.0f);
+  CtcBeamSearch<> const search{.width = 4};
+  for (auto round = 0; round < 20; ++round) {
+    CtcStream one(7, 2, Kind::log_probs), other(7, 2, Kind::log_probs);
+    Server first(one, search), second(other, search);
+    FrameStream const stream;
+    auto const ask = [&](auto& server) {
+      std::promise<Result> told;
+      auto const id =
+          server.submit({.source = stream}, {.done = [&](Result result) { told.set_value(std::move(result)); }})
+              .value();
+      for (std::int32_t begin = 0; begin < 200; begin += 20)
+        server.append(id, numbers(part(frames, begin, begin + 20)), begin == 180);
+      return told.get_future().get();
+    };
+    auto left = std::async(std::launch::async, [&] { return ask(first); });
+    auto const results = std::vector{ask(second), left.get()};
+    for (auto const& result : results)
+      if (!result.ok()) {
+        CHECK(result.failure == Failure::source);
+        auto const named = result.message.find("another model reads") != std::string::npos ||
+                           result.message.find("nothing may come after the last frame") != std::string::npos ||
+                           result.message.find("are forgotten") != std::string::npos;
+        CHECK(named);
+      }
+    CHECK((results[0].ok() || results[1].ok()));
+  }
+}
+
 TEST_CASE("several requests read one stream, each at its own place", "[ctc]") {
   RandomFrames const frames(121, 5000, 7, 4.0f);
   CtcBeamSearch<> const wide{.width = 6, .n_best = 3}, narrow{.width = 2, .block = 1};

@@ -13,17 +13,22 @@
 #include <sluice/frames/ctc_frames.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
+
+class CtcStream;
 
 /// When a search over frames ends an utterance by itself, for sound that does not end. Each rule is a number of frames; 0: off. They look
 /// at the best hypothesis, after every frame, so where an utterance ends does not depend on how its frames come. The rules of Kaldi's
@@ -49,7 +54,8 @@ struct Endpoint {
 
 /// The source of a CtcStream: frames that have come, and whether more will come. Begins without frames; give it to a request, then append to
 /// the request. Copies are the same stream: several requests may read it, each from its first frame on and at its own pace, if they begin
-/// before frames are forgotten. It belongs to the thread that steps: with a Server, do not ask it anything while a request reads it.
+/// before frames are forgotten. While requests of one model read it, those of another (a second Server's, say) are refused. It belongs to
+/// the thread that steps: with a Server, do not ask it anything while a request reads it.
 class FrameStream {
  public:
   std::int32_t length() const { return held_->length; }  ///< frames that have come
@@ -58,10 +64,15 @@ class FrameStream {
  private:
   friend class CtcStream;
   struct Held {
-    std::vector<float> numbers{};        // [length - first, V]
-    std::int32_t first = 0, length = 0;  // those before `first` are forgotten
-    bool over = false;
-    std::vector<std::weak_ptr<std::int32_t const>> readers{};  // how many frames each has read
+    std::vector<float> numbers{};                     // [length - first, V]
+    std::atomic<std::int32_t> first = 0, length = 0;  // those before `first` are forgotten
+    std::atomic<bool> over = false;
+    struct Reader {
+      std::weak_ptr<std::int32_t const> read{};  // how many frames
+      CtcStream const* model = nullptr;
+    };
+    std::vector<Reader> readers{};
+    std::mutex mutex{};  // of start and append, which another model's thread may call
   };
   std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
@@ -90,11 +101,13 @@ class CtcStream {
 
   /// Adds frames, [any, V].
   /// \param last  whether nothing more will come
-  /// \throws std::invalid_argument  for frames of another number of labels, or after the last
+  /// \throws std::invalid_argument  for frames of another number of labels, or after the last, and for a stream that another model reads
   template <class = void>
   void append(FrameStream& stream, MatrixView<float const> const& frames, bool last = false) const {
     auto const size = std::ptrdiff_t{vocabulary_.size};
     auto& held = *stream.held_;
+    std::scoped_lock const lock(held.mutex);
+    require_own(held);
     if (frames.rows != 0 && frames.columns != size)  // no message is made while all is well
       require(false, "frames.columns", frames.columns, "must be the number of labels, " + std::to_string(size));
     require(!held.over, "frames", frames.rows, "nothing may come after the last frame");
@@ -124,23 +137,29 @@ class CtcStream {
             "must be between " + std::to_string(held.first) + " and " + std::to_string(held.length));
     FrameStream next;
     next.held_->numbers.assign(held.numbers.begin() + offset(begin - held.first), held.numbers.end());
-    next.held_->length = held.length - begin, next.held_->over = held.over;
+    next.held_->length = held.length - begin, next.held_->over = held.over.load();
     return next;
   }
 
-  /// \throws std::invalid_argument  for a stream whose first frames are forgotten
+  /// \throws std::invalid_argument  for a stream whose first frames are forgotten, or that another model reads
   template <class = void>
   void start(std::span<FrameStream const* const> sources, std::span<Slot const> slot_numbers) {
-    for (auto const* source : sources)
+    for (auto const* source : sources) {
+      std::scoped_lock const lock(source->held_->mutex);
+      require_own(*source->held_);
       require(source->held_->first == 0, "stream", "its first " + std::to_string(source->held_->first) + " frames",
               "are forgotten: they have been read. Give it CtcStream::rest()");
+    }
     for (std::size_t i = 0; i < sources.size(); ++i) {
       auto const slot = static_cast<std::size_t>(slot_numbers[i]);
       if (slot >= slots_.size()) slots_.resize(slot + 1);
       auto& held = *sources[i]->held_;
-      slots_[slot] = {sources[i]->held_, std::make_shared<std::int32_t>(0)};
-      std::erase_if(held.readers, [](auto const& one) { return one.expired(); });
-      held.readers.push_back(slots_[slot].read);
+      Reading reading{sources[i]->held_, std::make_shared<std::int32_t>(0)};
+      std::scoped_lock const lock(held.mutex);
+      require_own(held);
+      std::erase_if(held.readers, [](auto const& one) { return one.read.expired(); });
+      held.readers.push_back({reading.read, this});
+      slots_[slot] = std::move(reading);
     }
   }
   void release(std::span<Slot const> slot_numbers) {
@@ -183,13 +202,18 @@ class CtcStream {
     std::shared_ptr<std::int32_t> read{};
   };
 
+  void require_own(FrameStream::Held const& held) const {
+    for (auto const& one : held.readers)
+      if (one.model != this && !one.read.expired())
+        require(false, "stream", "one that another model reads", "must be free: its requests have to end first");
+  }
   /// Drops what all have read, if that is more than is left: each frame is moved once at most, on the average.
   void forget(FrameStream::Held& held) const {
     constexpr std::int32_t keep = 1024;
-    auto read = held.length;
+    auto read = held.length.load();
     auto any = false;
     for (auto const& one : held.readers)
-      if (auto const reader = one.lock()) read = (std::min)(read, *reader), any = true;
+      if (auto const reader = one.read.lock()) read = (std::min)(read, *reader), any = true;
     if (!any) return;
     auto const old = read - keep - held.first;
     if (old < keep || old < held.length - held.first - old) return;
