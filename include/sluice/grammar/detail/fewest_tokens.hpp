@@ -345,7 +345,7 @@ class Completion {
   template <class = void>
   std::size_t bytes() const {
     std::size_t sum = (counts_.size() + rests_.size() + along_.size()) * sizeof(Count) + follow_.size() * sizeof(Next);
-    for (auto const& one : nodes_) sum += sizeof one + one.size() * sizeof(Count);
+    for (auto const& one : nodes_) sum += sizeof(FewestTokens::Counts) + one.size() * sizeof(Count);
     return sum;
   }
 

@@ -58,7 +58,7 @@ class JsonObjects : public JsonRules {
       if (!find_known()) return x.out_.nothing();
       find_others();
       least = clause.least, most = clause.most;
-      auto const small = known.size() < 2 && others.size() < 2;
+      auto const of_few = known.size() < 2 && others.size() < 2;
       auto const needed = std::count_if(known.begin(), known.end(), [](Candidate const& c) { return c.required; });
       if (least <= needed) least = 0;
       if (others.empty() && most >= static_cast<std::int64_t>(known.size())) most = -1;
@@ -67,7 +67,7 @@ class JsonObjects : public JsonRules {
       auto const any = x.texts_.style().any_order;
       if (any && !counted && known.size() > 5 && needed <= 10) return free_order();
       if (!counted && (!any || known.empty() || known.size() > 5)) return simple();
-      if (!small) {  // each comes in many places
+      if (!of_few) {  // each comes in many places
         for (auto& one : known) one.member = x.new_rule("a member", one.member);
         for (auto& one : others) one.member = x.new_rule("another member", one.member);
       }

@@ -140,7 +140,7 @@ class TokenMasks {
     auto const key = std::pair(state, left);
     if (auto const it = limited_.find(key); it != limited_.end()) return it->second;
     if (limited_.size() >= most_masks_) limited_.clear();
-    auto const made = limited_[key] = limit(state, left);
+    auto made = limited_[key] = limit(state, left);
     if (completion_) completion_bytes_.store(completion_->bytes(), std::memory_order_relaxed);
     return made;
   }
