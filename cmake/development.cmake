@@ -68,7 +68,7 @@ endif()
 # A precompiled header of what nearly all programs include: one for programs built as the preset says, and one for
 # optimised programs. Not in every preset, as it hides missing includes.
 function(sluice_precompile name)
-  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp) # for whoever uses it
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp) # built where it is used
   target_compile_options(${name} PRIVATE ${ARGN})
   target_link_libraries(${name} PRIVATE ${sluice_own} Eigen3::Eigen sluice_warnings sluice_native sluice_compiler_memory)
   target_precompile_headers(${name} PRIVATE <sluice/all.hpp>)
