@@ -9,6 +9,7 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/length.hpp>
 #include <sluice/sluice.hpp>
 
@@ -69,7 +70,7 @@ void compare(benchmark::State& state, Search const& search) {
   std::shared_ptr<sluice::ContextGraph const> graph;
   for (int i = 0; i < 3; ++i)
     builds.push_back(1e3 * sluice::bench::seconds([&] { graph = std::make_shared<sluice::ContextGraph const>(all); }));
-  sluice::Biased<Search> const biased{search, sluice::Bias(graph)};
+  sluice::Processed<Search> const biased{search, sluice::Bias(graph)};
   for (auto _ : state) plain.push_back(microseconds(model, search)), with.push_back(microseconds(model, biased));
   std::vector<sluice::Edit> edits;
   graph->edit(all.empty() ? 0 : graph->next(0, all[0].spellings[0][0]), edits);

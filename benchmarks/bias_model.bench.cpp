@@ -8,6 +8,7 @@
 
 #include <sluice/core/noise.hpp>
 #include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/sluice.hpp>
 
 #include "shipped_model.hpp"
@@ -62,7 +63,7 @@ void compare(benchmark::State& state, std::int32_t lead) {
   sluice::BeamSearch const beam{.width = 5, .length = {.min = 1}};
   auto const graph = std::make_shared<sluice::ContextGraph const>(phrases(static_cast<std::size_t>(state.range(0))),
                                                                   sluice::ContextOptions{.lead = lead});
-  sluice::Biased<sluice::BeamSearch> const biased{beam, sluice::Bias(graph)};
+  sluice::Processed<sluice::BeamSearch> const biased{beam, sluice::Bias(graph)};
   std::vector<double> plain, ratios;
   for (auto _ : state) {
     auto const before = step(beam), with = step(biased), after = step(beam);

@@ -13,6 +13,7 @@
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/output/shortlist_projection.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 
 #include <algorithm>
@@ -271,7 +272,7 @@ void measure_beams(Kind const& kind, sluice::Catalogue const& catalogue, sluice:
     measure_steps("with items switched off", model, CatalogueBeam{beam, fewer}, catalogue, off, 40);
     auto under = beam;
     under.stage = sluice::Stage::before_softmax;
-    measure_steps("BeamSearch under the rule", model, sluice::Catalogued<sluice::BeamSearch>{under, items}, catalogue,
+    measure_steps("BeamSearch under the rule", model, sluice::Processed<sluice::BeamSearch>{under, items}, catalogue,
                   none, 6);
     // Without a catalogue nothing is forbidden: the time of the selection only.
     measure_steps("BeamSearch without a catalogue", model, beam, catalogue, none, 6);

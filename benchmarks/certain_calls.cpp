@@ -10,6 +10,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/speculative/blockwise.hpp>
 
@@ -130,10 +131,10 @@ int main(int argc, char** argv) try {
     for (auto const certain : {sluice::CertainText::any, sluice::CertainText::longest}) {
       sluice::Structure const structure(grammar, trie, {.certain = certain});
       all.push_back(
-          count(model, sluice::Structured<sluice::Greedy>{sluice::Greedy{.length = length}, structure}, outputs));
+          count(model, sluice::Processed<sluice::Greedy>{sluice::Greedy{.length = length}, structure}, outputs));
       all.push_back(count(
           model,
-          sluice::Structured<sluice::Blockwise<>>{sluice::Blockwise<>{.block = block, .length = length}, structure},
+          sluice::Processed<sluice::Blockwise<>>{sluice::Blockwise<>{.block = block, .length = length}, structure},
           outputs));
       if (all[all.size() - 2].outputs != all.back().outputs) throw std::logic_error(name + ": outputs differ");
     }

@@ -14,6 +14,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/particle_sample.hpp>
 #include <sluice/search/sample.hpp>
 
@@ -231,9 +232,9 @@ Row particles(Task& task, Particles search, std::size_t runs) {
 }
 
 Row masking(Task& task, std::int32_t samples, std::size_t runs) {
-  sluice::Structured<sluice::Sample> const search({.samples = samples, .length{.max = task.most}}, task.structure);
+  sluice::Processed<sluice::Sample> const search({.samples = samples, .length{.max = task.most}}, task.structure);
   task.model.count = 0;
-  std::vector<sluice::Request<std::uint64_t, sluice::Structured<sluice::Sample>>> requests(runs);
+  std::vector<sluice::Request<std::uint64_t, sluice::Processed<sluice::Sample>>> requests(runs);
   for (std::size_t i = 0; i < runs; ++i) requests[i].source = task.source, requests[i].seed = i + 1;
   Row row;
   for (auto const& result : sluice::decode(task.model, std::move(requests), search)) {
@@ -420,7 +421,7 @@ void costs(std::size_t size, std::size_t requests) {
        }},
       {"masking",
        [&](Structure const& structure, std::size_t& outputs) {
-         return seconds(model, sluice::Structured<sluice::Sample>({.samples = 16, .length = length}, structure),
+         return seconds(model, sluice::Processed<sluice::Sample>({.samples = 16, .length = length}, structure),
                         requests, outputs);
        }},
       {"particles, model", with(Proposal::model)},

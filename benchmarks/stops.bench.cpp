@@ -63,7 +63,7 @@ template <class Search>
 void compare(benchmark::State& state, Search const& search) {
   auto const batch = static_cast<std::size_t>(state.range(1));
   Lines model;
-  sluice::Ruled const stopped{search, stops()};
+  sluice::Processed const stopped{search, stops()};
   std::vector<double> plain, with, loop, loop_with;  // microseconds a step
   std::uint64_t steps = 0;
   auto const step = [&](auto const& which, std::vector<double>& all, std::vector<double>& of_search) {

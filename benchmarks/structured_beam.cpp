@@ -13,6 +13,7 @@
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 
 #include "cpu_clock.hpp"
@@ -96,7 +97,7 @@ void compare(char const* model, sluice::TokenTrie const& trie, int runs, auto co
     for (auto const stage : {sluice::Stage::after_softmax, sluice::Stage::before_softmax}) {
       auto const before = stage == sluice::Stage::before_softmax;
       sluice::BeamSearch const beam{.width = 5, .length = {.min = 90, .max = 100}, .stage = stage};
-      sluice::Structured<sluice::BeamSearch> const structured{
+      sluice::Processed<sluice::BeamSearch> const structured{
           beam, sluice::Structure(sluice::Grammar::from_json_schema(schema), trie)};
       bench::Times plain, under;
       (void)time(structured);  // fills the caches of the grammar

@@ -5,14 +5,13 @@
 
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -35,12 +34,7 @@
 
 namespace sluice::c {
 
-using Law = Rules<Forbidden, Penalties, NoRepeatNgram, Structure, InCatalogue, Bias, GreenList, StopSequences>;
-using GreedySearch = Ruled<Greedy, Law>;
-using Beam = Ruled<ConstrainedBeamSearch<Phrases>, Law>;  // without phrases it is BeamSearch
-using Sampling = Ruled<Sample, Law>;
-using Drawing = Ruled<StochasticBeam, Law>;
-using Blocks = Ruled<Blockwise<>, Law>;
+using Beam = ConstrainedBeamSearch<Phrases>;  // without phrases it is BeamSearch
 
 /// The outputs that match a grammar, as a potential; without a grammar there is none: all outputs count, those cut at the maximum
 /// length included.
@@ -50,10 +44,9 @@ struct GrammarPotential : Indicator<Structure> {
   }
 };
 using Particles = ParticleSample<GrammarPotential>;
-using Populations = Ruled<Particles, Law>;
-using AnySearch = std::variant<GreedySearch, Beam, Sampling, Drawing, Blocks, Populations>;
+using AnySearch = std::variant<Greedy, Beam, Sample, StochasticBeam, Blockwise<>, Particles>;
 
-/// A search before its rules are applied, and these.
+/// A search, and what its processors are made of.
 struct SearchOptions {
   std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles> plain;
   std::vector<Phrase> demanded{}, forbidden{};
@@ -81,27 +74,35 @@ struct SearchOptions {
     return StopSequences({stop_tokens, stop_strings, bytes, stop_minimum});
   }
 
-  AnySearch make(TokenBytes const& bytes) const {
-    auto const ending = stop_tokens.empty() && stop_strings.empty() ? StopSequences() : stops(bytes);
-    auto const* const particles = std::get_if<Particles>(&plain);
-    auto const* const sample = std::get_if<Sample>(&plain);  // marks by itself, all others by a rule
-    // particles are weighted by the grammar, all others masked
-    Law const rule(Forbidden(forbidden), penalties, no_repeat_ngram, particles == nullptr ? structure : Structure(),
-                   items, bias, sample == nullptr ? GreenList{watermark} : GreenList(), ending);
-    if (particles != nullptr) {
+  AnySearch search() const {
+    if (auto const* const particles = std::get_if<Particles>(&plain)) {
       auto conditioned = *particles;
       conditioned.potential = {{structure}};
-      return Populations(std::move(conditioned), rule);
+      return conditioned;
     }
-    if (auto const* const greedy = std::get_if<Greedy>(&plain)) return GreedySearch(*greedy, rule);
-    if (sample != nullptr) {
+    if (auto const* const sample = std::get_if<Sample>(&plain)) {
       auto marked = *sample;
       marked.watermark = watermark;
-      return Sampling(std::move(marked), rule);
+      return marked;
     }
-    if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return Drawing(*drawing, rule);
-    if (auto const* const blocks = std::get_if<Blockwise<>>(&plain)) return Blocks(*blocks, rule);
-    return Beam({.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)}, rule);
+    if (auto const* const greedy = std::get_if<Greedy>(&plain)) return *greedy;
+    if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return *drawing;
+    if (auto const* const blocks = std::get_if<Blockwise<>>(&plain)) return *blocks;
+    return Beam{.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)};
+  }
+
+  LogitsProcessorList processors(TokenBytes const& bytes) const {
+    // Particles are weighted by the grammar, all others masked. Sampling marks by itself, all others by a processor.
+    auto const marks = !std::holds_alternative<Sample>(plain) && watermark.on();
+    LogitsProcessorList all;
+    if (!forbidden.empty()) all.push_back(Forbidden(forbidden));
+    all.push_back(penalties);
+    if (no_repeat_ngram.n != 0) all.push_back(no_repeat_ngram);
+    if (!std::holds_alternative<Particles>(plain)) all.push_back(structure);
+    all.push_back(items), all.push_back(bias);
+    if (marks) all.push_back(GreenList{watermark});
+    if (!stop_tokens.empty() || !stop_strings.empty()) all.push_back(stops(bytes));
+    return all;
   }
 };
 

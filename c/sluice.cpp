@@ -62,6 +62,7 @@ struct sluice_results {
 
 struct sluice_server {
   sluice::TokenBytes bytes;
+  sluice::LogitsProcessorList processors;  // of requests without a search of their own
   std::shared_ptr<Traces> traces;
   AnyServer server;
 };
@@ -69,7 +70,8 @@ struct sluice_server {
 namespace {
 
 template <class S>
-Request<S> make_request(sluice_request const& request, sluice::TokenBytes const& bytes) {
+Request<S> make_request(sluice_request const& request, sluice::LogitsProcessorList const& usual,
+                        sluice::TokenBytes const& bytes) {
   require(request.forget == 0 || request.forget == 1, "forget", request.forget, "must be 0 or 1");
   require(request.reserved == 0, "reserved", request.reserved, "must be 0");
   Request<S> made{.source = request.source,
@@ -79,9 +81,12 @@ Request<S> make_request(sluice_request const& request, sluice::TokenBytes const&
                   .remember = request.forget == 0};
   if (request.seed != nullptr) made.seed = *request.seed;
   if (request.search != nullptr) {
-    auto search = request.search->options.make(bytes);
+    auto search = request.search->options.search();
     require(std::holds_alternative<S>(search), "search", "of another kind", "must be of the kind that the call has");
     made.search = std::get<S>(std::move(search));
+    made.processors = request.search->options.processors(bytes);
+  } else {
+    made.processors = usual;
   }
   return made;
 }
@@ -265,19 +270,22 @@ sluice_status sluice_decode(sluice_model* model, sluice_search const* search, sl
     auto& out = not_null(results, "results");
     require(requests != nullptr || count == 0, "requests", "null", "must be as many as it says");
     auto made = std::make_unique<sluice_results>();
+    auto const& options = not_null(search, "search").options;
+    auto const processors = options.processors(its.bytes);
+    processors.check();
     std::visit(
         [&]<class S>(S const& its_search) {
           std::vector<Request<S>> wanted;
           std::vector<TakenTrace> traces(count);
           for (std::size_t i = 0; i < count; ++i) {
             auto const request = taken(request_of(requests, i));
-            wanted.push_back(make_request<S>(request, its.bytes));
+            wanted.push_back(make_request<S>(request, processors, its.bytes));
             traces[i] = TakenTrace(request.trace);
           }
           made->results = decoded<S>(its.model, std::move(wanted), its_search, schedule(batch),
                                      EachTrace([&](std::uint64_t id) { return traces.at(id).begin(id, its.bytes); }));
         },
-        not_null(search, "search").options.make(its.bytes));
+        options.search());
     made->views.resize(made->results.size());
     for (std::size_t i = 0; i < made->results.size(); ++i) made->list.push_back(made->views[i].of(made->results[i]));
     out = made.release();
@@ -295,6 +303,9 @@ sluice_status sluice_server_create(sluice_model* model, sluice_search const* sea
   return guarded([&] {
     auto& its = not_null(model, "model");
     auto& out = not_null(server, "server");
+    auto const& chosen = not_null(search, "search").options;
+    auto const processors = chosen.processors(its.bytes);
+    processors.check();
     std::visit(
         [&]<class S>(S const& its_search) {
           sluice::ServerOptions options;
@@ -303,9 +314,9 @@ sluice_status sluice_server_create(sluice_model* model, sluice_search const* sea
           EachTrace each([traces, bytes = its.bytes](std::uint64_t id) { return traces->begin(id, bytes); });
           auto made = std::make_unique<Server<S>>(its.model, its_search, schedule(batch), options,
                                                   sluice::LogSoftmaxTopK(), std::move(each));
-          out = new sluice_server{its.bytes, traces, std::move(made)};
+          out = new sluice_server{its.bytes, processors, traces, std::move(made)};
         },
-        not_null(search, "search").options.make(its.bytes));
+        chosen.search());
     return SLUICE_OK;
   });
 }
@@ -334,7 +345,7 @@ sluice_status sluice_server_submit(sluice_server* server, sluice_request const* 
                                                      std::chrono::duration<double>(its.seconds));
     auto const number = std::visit(
         [&]<class S>(std::unique_ptr<Server<S>> const& held) {
-          return held->submit(make_request<S>(what, served.bytes), std::move(to));
+          return held->submit(make_request<S>(what, served.processors, served.bytes), std::move(to));
         },
         served.server);
     if (number && trace != nullptr) served.traces->know(*number, trace);

@@ -14,13 +14,25 @@ set(SLUICE_HEADERS
   include/sluice/catalogue/detail/mapped_bytes.hpp
   include/sluice/catalogue/detail/marks.hpp
   include/sluice/catalogue/in_catalogue.hpp
+  include/sluice/core/detail/any_processor.hpp
+  include/sluice/core/detail/any_search.hpp
   include/sluice/core/detail/at_end.hpp
   include/sluice/core/detail/falling.hpp
+  include/sluice/core/detail/followed.hpp
   include/sluice/core/detail/in_library.hpp
+  include/sluice/core/detail/known_ends.hpp
+  include/sluice/core/detail/name_shared.hpp
   include/sluice/core/detail/named.hpp
+  include/sluice/core/detail/processed_search.hpp
+  include/sluice/core/detail/restricted_guesses.hpp
+  include/sluice/core/detail/search_facts.hpp
+  include/sluice/core/detail/search_of.hpp
+  include/sluice/core/detail/shifted_lines.hpp
   include/sluice/core/detail/token_tree.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
+  include/sluice/core/logits_processor.hpp
+  include/sluice/core/logits_processor_list.hpp
   include/sluice/core/matrix_view.hpp
   include/sluice/core/model.hpp
   include/sluice/core/noise.hpp
@@ -106,6 +118,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/frame_stream.hpp
   include/sluice/frames/language_model.hpp
   include/sluice/frames/lexicon.hpp
+  include/sluice/frames/rules.hpp
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp
@@ -244,17 +257,10 @@ set(SLUICE_HEADERS
   include/sluice/output/shortlist_projection.hpp
   include/sluice/output/train_clusters.hpp
   include/sluice/processor/detail/byte_matcher.hpp
-  include/sluice/processor/detail/followed.hpp
-  include/sluice/processor/detail/known_ends.hpp
-  include/sluice/processor/detail/name_shared.hpp
   include/sluice/processor/detail/pattern_automaton.hpp
   include/sluice/processor/detail/recent_tokens.hpp
-  include/sluice/processor/detail/restricted_guesses.hpp
-  include/sluice/processor/detail/shifted_lines.hpp
-  include/sluice/processor/detail/wrapping.hpp
   include/sluice/processor/dry.hpp
   include/sluice/processor/hotwords.hpp
-  include/sluice/processor/logits_processor.hpp
   include/sluice/processor/one_of.hpp
   include/sluice/processor/penalties.hpp
   include/sluice/processor/phrase.hpp

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop and the server of the compiled library.
+#include <sluice/core/detail/processed_search.hpp>
 #include <sluice/decode/detail/compiled_loop.hpp>
 #include <sluice/decode/detail/compiled_serving.hpp>
 #include <sluice/decode/detail/loop.hpp>
@@ -13,6 +14,8 @@
 #include <utility>
 
 namespace sluice::inline v0::detail {
+
+template std::unique_ptr<AnyProcessed> make_processed<void>();
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/algorithms.md.
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/model/ensemble.hpp>
 #include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/processor/dry.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>
 #include <sluice/processor/processed.hpp>
@@ -50,8 +50,9 @@ void show(std::string const& what, sluice::Result const& result) {
 }
 
 void searches(Typist& model, sluice::DenseProjection const& keyboard) {
-  auto const run = [&](std::string const& what, auto const& search) {
-    show(what, decode(model, sources, search, {}, keyboard)[0]);
+  auto const run = [&](std::string const& what, auto const& search,
+                       sluice::LogitsProcessorList const& processors = {}) {
+    show(what, decode(model, sources, search, processors, sluice::Batched{}, keyboard)[0]);
   };
   // [greedy]
   run("greedy", sluice::Greedy{.length{.max = 100}});
@@ -72,9 +73,8 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   run("ctranslate2", search);
   // [/presets]
   // [rules]
-  using sluice::Forbidden, sluice::NoRepeatNgram, sluice::Rules, sluice::Ruled;
   std::vector<std::vector<Token>> const phrases{Typist::tokens("lu"), Typist::tokens("ice.")};
-  run("rules", Ruled{sluice::BeamSearch{.width = 5}, Rules(Forbidden(phrases), NoRepeatNgram{.n = 2})});
+  run("rules", sluice::BeamSearch{.width = 5}, {sluice::Forbidden(phrases), sluice::NoRepeatNgram{.n = 2}});
   // [/rules]
   // [sample]
   run("sample", sluice::Sample{.temperature = 1.5f, .top_p = 0.95f, .samples = 4});
@@ -83,8 +83,7 @@ void searches(Typist& model, sluice::DenseProjection const& keyboard) {
   auto chain = sluice::presets::llama_cpp_sample();  // llama.cpp's samplers, order and defaults
   chain.temperature = 2, chain.xtc = {.probability = 0.5f, .threshold = 0.05f}, chain.samples = 3;
   run("samplers", chain);
-  sluice::Rules const rules(sluice::Penalties{.frequency = 0.5f, .window = 64}, sluice::Dry{.multiplier = 0.8f});
-  run("samplers", Ruled{chain, rules});
+  run("samplers", chain, {sluice::Penalties{.frequency = 0.5f, .window = 64}, sluice::Dry{.multiplier = 0.8f}});
   chain = {.temperature = 2, .top_k = 8, .min_p = 0.1f, .samples = 3};  // samplers in your own order
   chain.order = {sluice::Sampler::top_k, sluice::Sampler::temperature, sluice::Sampler::min_p};
   run("samplers", chain);
@@ -109,7 +108,7 @@ struct NoDouble {
 void own_rule(Typist& model, sluice::DenseProjection const& keyboard) {
   std::vector<std::string> const words{"beer"};
   // [own-rule-used]
-  auto const result = decode(model, words, sluice::Ruled{sluice::Greedy{}, NoDouble{}}, {}, keyboard)[0];
+  auto const result = decode(model, words, sluice::Greedy{}, NoDouble{}, sluice::Batched{}, keyboard)[0];
   // [/own-rule-used]
   show("own", result);
 }
@@ -120,7 +119,7 @@ void stops(Typist& model, sluice::DenseProjection const& keyboard) {
   for (auto c = 'a'; c <= 'z'; ++c) letters[static_cast<std::size_t>(c - 'a' + 2)] = c;
   sluice::StopSequences const stop({.strings = {"ui", "x"}, .bytes = sluice::TokenBytes(letters)});
 
-  auto const result = decode(model, sources, sluice::Ruled{sluice::BeamSearch{.width = 5}, stop}, {}, keyboard)[0];
+  auto const result = decode(model, sources, sluice::BeamSearch{.width = 5}, stop, sluice::Batched{}, keyboard)[0];
   auto const& best = result.hypotheses[0];
   std::cout << Typist::text(best.tokens) << ", by stop " << best.stop << ", so " << stop.text(best) << '\n';
   // [/stops]

@@ -39,9 +39,8 @@ int main() {
   // [/graph]
 
   // [use]
-  sluice::Biased<sluice::BeamSearch> const search{beam, sluice::Bias(graph)};
   show(sluice::decode(model, words, beam, {}, keyboard));
-  show(sluice::decode(model, words, search, {}, keyboard));
+  show(sluice::decode(model, words, beam, sluice::Bias(graph), sluice::Batched{}, keyboard));
   // [/use]
   return 0;
 }

@@ -114,9 +114,11 @@ int main(int argc, char** argv) {
   print(sluice::decode(model, sources, search, sluice::Batched{}, output)[0], catalogue);
   part("rule");
   // [rule]
-  sluice::Catalogued<sluice::Sample> const sampled{sluice::Sample{.samples = 3}, sluice::InCatalogue(catalogue)};
+  sluice::Sample const sample{.samples = 3};
+  auto const sampled =
+      sluice::decode(model, sources, sample, sluice::InCatalogue(catalogue), sluice::Batched{}, output);
   // [/rule]
-  print(sluice::decode(model, sources, sampled, sluice::Batched{}, output)[0], catalogue);
+  print(sampled[0], catalogue);
   part("refused");
   // [refused]
   search.beam.length.max = 3;

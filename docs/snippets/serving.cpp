@@ -159,15 +159,15 @@ void text() {
   // [text]
   Typist model;
   sluice::StopSequences const stop({.strings = {"am"}, .bytes = sluice::TokenBytes(letters)});
-  using Search = sluice::Ruled<sluice::Greedy, sluice::StopSequences>;
-  sluice::Server server(model, Search{}, sluice::Streaming{.size = 8, .refill_below = 1}, {}, Typist::keyboard());
+  sluice::Server server(model, sluice::Greedy{}, sluice::Streaming{.size = 8, .refill_below = 1}, {},
+                        Typist::keyboard());
 
   auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request
   auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << ']'; };
   auto const done = [=](sluice::Result const& result) {
     if (!result.hypotheses.empty()) std::cout << '[' << stream->end(result.hypotheses.front()) << "]\n";
   };
-  server.submit({.source = "alabama", .search = Search{{}, stop}}, {.done = done, .settled = settled});
+  server.submit({.source = "alabama", .processors = stop}, {.done = done, .settled = settled});
   server.drain();
   // [/text]
 }

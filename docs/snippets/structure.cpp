@@ -89,18 +89,18 @@ int main(int argc, char** argv) {
     "additionalProperties": false
   })");
   sluice::BeamSearch const beam{.width = 4, .length = {.max = 24}};
-  sluice::Structured<sluice::BeamSearch> const search{beam, sluice::Structure(booking, trie)};
+  sluice::Structure const structure(booking, trie);
 
-  auto const results = sluice::decode(model, std::vector<std::monostate>(1), search);
+  auto const results = sluice::decode(model, std::vector<std::monostate>(1), beam, structure);
   std::cout << bytes.text(results[0].hypotheses[0].tokens) << '\n';
   // [/schema]
 
   part("certain");
   // [certain]
   sluice::Structure const spelt(booking, trie, {.certain = sluice::CertainText::longest});
-  sluice::Structured<sluice::Blockwise<>> const blocks{sluice::Blockwise<>{.block = 8, .length = {.max = 24}}, spelt};
+  sluice::Blockwise<> const blocks{.block = 8, .length = {.max = 24}};
   auto const statistics =
-      sluice::decode_each(model, std::vector<std::monostate>(1), blocks, [&](sluice::Result&& result) {
+      sluice::decode_each(model, std::vector<std::monostate>(1), blocks, spelt, [&](sluice::Result&& result) {
         auto const& tokens = result.hypotheses[0].tokens;
         std::cout << bytes.text(tokens) << '\n' << tokens.size() << " tokens, ";
       });
@@ -127,9 +127,8 @@ int main(int argc, char** argv) {
                                                         {.plain_numbers = true});
   sluice::Structure const rule(ticket, trie, {.certain = sluice::CertainText::longest});
   sluice::LengthLimits const length{.max = 48};
-  auto const show = [&](std::string const& name, auto const& inner) {
-    sluice::Structured<std::remove_cvref_t<decltype(inner)>> const structured{inner, rule};
-    auto const result = sluice::decode(model, std::vector<std::monostate>(1), structured)[0];
+  auto const show = [&](std::string const& name, auto const& search) {
+    auto const result = sluice::decode(model, std::vector<std::monostate>(1), search, rule)[0];
     auto const text = result.ok() ? bytes.text(result.hypotheses[0].tokens) : result.message;
     std::cout << name << text << (ticket.matches(text) ? "" : " (breaks the schema)") << '\n';
   };
@@ -155,21 +154,20 @@ int main(int argc, char** argv) {
 
   part("requests");
   // [requests]
-  using Search = sluice::Structured<sluice::Sample>;
-  std::vector<sluice::Request<std::monostate, Search>> requests;
-  requests.push_back({.search = Search{sluice::Sample{}, sluice::Structure(moves, trie)}});
-  requests.push_back({.search = Search{sluice::Sample{}, sluice::Structure(times, trie)}});
+  std::vector<sluice::Request<std::monostate, sluice::Sample>> requests;
+  requests.push_back({.processors = sluice::Structure(moves, trie)});
+  requests.push_back({.processors = sluice::Structure(times, trie)});
   requests.push_back({.prefix = {static_cast<Token>('1' - ' ' + 1)},  // the output begins with 1
-                      .search = Search{sluice::Sample{}, sluice::Structure(times, trie)}});
-  for (auto const& result : sluice::decode(model, std::move(requests), Search{}))
+                      .processors = sluice::Structure(times, trie)});
+  for (auto const& result : sluice::decode(model, std::move(requests), sluice::Sample{}))
     std::cout << bytes.text(result.hypotheses[0].tokens) << '\n';
   // [/requests]
 
   part("short");
   // [short]
-  auto hasty = search;
-  hasty.search.length.max = 5;  // tokens, including eos
-  std::cout << sluice::decode(model, std::vector<std::monostate>(1), hasty)[0].message << '\n';
+  auto hasty = beam;
+  hasty.length.max = 5;  // tokens, including eos
+  std::cout << sluice::decode(model, std::vector<std::monostate>(1), hasty, structure)[0].message << '\n';
   // [/short]
 
   part("refused");

@@ -67,11 +67,11 @@ int main(int argc, char** argv) {
   sluice::TokenTrie const trie(bytes, Bits::vocabulary());
   // [grammar]
   sluice::Structure const words(sluice::Grammar::from_regex("00000|1[01]{4}"), trie);
-  sluice::Structured<sluice::Sample> const masked({.samples = 1000}, words);
+  sluice::Sample const sample{.samples = 1000};
   using Particles = sluice::ParticleSample<sluice::Indicator<sluice::Structure>>;
   Particles const particles{.particles = 1000, .potential{words}};
 
-  auto const bent = sluice::decode(model, source, masked).at(0);
+  auto const bent = sluice::decode(model, source, sample, words).at(0);
   auto const straight = sluice::decode(model, source, particles).at(0);
   // [/grammar]
   if (is("grammar")) {

@@ -34,8 +34,9 @@ void green(Typist& model, sluice::DenseProjection const& keyboard) {
   // [green]
   sluice::Watermark const watermark{
       .scheme = sluice::WatermarkScheme::red_green, .key = sluice::WatermarkKey(2026), .gamma = 0.5f, .delta = 3};
-  sluice::Ruled const search(sluice::BeamSearch{.width = 4}, sluice::GreenList{watermark});
-  auto const text = decode(model, sources, search, {}, keyboard)[0].hypotheses[0].tokens;
+  sluice::BeamSearch const search{.width = 4};
+  sluice::GreenList const green{watermark};
+  auto const text = decode(model, sources, search, green, sluice::Batched{}, keyboard)[0].hypotheses[0].tokens;
   auto const found = sluice::detect_watermark(text, watermark);
   std::cout << found.score << " of " << found.scored << " tokens are green, p " << found.p_value << '\n';
   // [/green]

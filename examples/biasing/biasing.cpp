@@ -12,18 +12,18 @@ int main() {
                 "we saw new shoes .",
                 {".", "jork"});
   auto const phrase = [&](std::string const& text) { return sluice::BiasedPhrase{.spellings = {model.tokens(text)}}; };
-  using Search = sluice::Biased<sluice::BeamSearch>;
   auto const hear = [&](std::vector<sluice::BiasedPhrase> const& phrases) {
     auto const graph = std::make_shared<sluice::ContextGraph const>(phrases, sluice::ContextOptions{.per_token = 3});
-    return Search{{.width = 4, .length = {.max = 8}, .penalty = {.alpha = 0}}, sluice::Bias(graph)};
+    return sluice::Bias(graph);
   };
 
-  std::vector<sluice::Request<std::monostate, Search>> requests;
-  requests.push_back({.search = hear({})});
-  requests.push_back({.search = hear({phrase("saw new york")})});
-  requests.push_back({.search = hear({phrase("met peter"), phrase("peter")})});
-  requests.push_back({.search = hear({phrase("saw jork far")})});  // fits nowhere: what was lent is taken back
-  for (auto const& result : sluice::decode(model, requests, Search{})) {
+  sluice::BeamSearch const search{.width = 4, .length = {.max = 8}, .penalty = {.alpha = 0}};
+  std::vector<sluice::Request<std::monostate, sluice::BeamSearch>> requests;
+  requests.push_back({.processors = hear({})});
+  requests.push_back({.processors = hear({phrase("saw new york")})});
+  requests.push_back({.processors = hear({phrase("met peter"), phrase("peter")})});
+  requests.push_back({.processors = hear({phrase("saw jork far")})});  // fits nowhere: what was lent is taken back
+  for (auto const& result : sluice::decode(model, requests, search)) {
     auto const& best = result.hypotheses.at(0);
     std::cout << model.text(best.tokens) << "  " << best.score << '\n';
   }

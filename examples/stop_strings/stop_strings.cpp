@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop_strings: ends an output at a string, and streams its text while it grows, without ever showing a part of the stop.
 #include <sluice/decode/server.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 
 #include "../bigrams.hpp"
@@ -15,9 +14,7 @@ int main() {
   for (auto const& word : model.words()) pieces.push_back(' ' + word);
   sluice::StopSequences const stop({.strings = {"\nHuman", " User:"}, .bytes = sluice::TokenBytes(pieces)});
 
-  using Search = sluice::Ruled<sluice::Greedy, sluice::StopSequences>;
-  Search const search{{.length = {.max = 20}}, stop};
-  sluice::Server server(model, search, sluice::Streaming{.size = 8, .refill_below = 1});
+  sluice::Server server(model, sluice::Greedy{.length = {.max = 20}}, sluice::Streaming{.size = 8, .refill_below = 1});
 
   auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request
   auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << "] "; };
@@ -26,7 +23,8 @@ int main() {
     std::cout << '[' << stream->end(best) << "]\nall: \"" << stop.text(best) << "\", ended by stop " << best.stop
               << '\n';
   };
-  server.submit({.prompt = model.tokens("User: how are you Assistant:")}, {.done = done, .settled = settled});
+  server.submit({.prompt = model.tokens("User: how are you Assistant:"), .processors = stop},
+                {.done = done, .settled = settled});
   server.drain();  // waits until all are answered
   return 0;
 }

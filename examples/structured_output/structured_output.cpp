@@ -15,15 +15,13 @@ int main() {
   sluice::TokenBytes const bytes(pieces);
   sluice::TokenTrie const trie(bytes, model.vocabulary());  // made once for a model
 
-  auto const show = [&](auto const& search) {
-    auto const result = sluice::decode(model, std::vector<std::monostate>(1), search)[0];
+  sluice::BeamSearch const beam{.width = 4, .length = {.max = 30}};
+  auto const show = [&](sluice::LogitsProcessorList const& processors) {
+    auto const result = sluice::decode(model, std::vector<std::monostate>(1), beam, processors)[0];
     std::cout << (result.ok() ? bytes.text(result.hypotheses.front().tokens) : result.message) << '\n';
   };
-  sluice::BeamSearch const beam{.width = 4, .length = {.max = 30}};
-  auto const obeying = [&](sluice::Grammar const& grammar) {
-    return sluice::Structured<sluice::BeamSearch>{beam, sluice::Structure(grammar, trie)};
-  };
-  show(beam);
+  auto const obeying = [&](sluice::Grammar const& grammar) { return sluice::Structure(grammar, trie); };
+  show({});
   show(obeying(sluice::Grammar::from_json_schema(R"({
     "type": "object",
     "properties": {"drink": {"enum": ["tea", "coffee"]}, "cups": {"type": "integer", "minimum": 1, "maximum": 8}},

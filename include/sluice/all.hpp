@@ -6,6 +6,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/logits_processor.hpp>
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/schedule.hpp>
@@ -36,7 +38,6 @@
 #include <sluice/output/train_clusters.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>

@@ -5,8 +5,11 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/logits_processor.hpp>
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/speculative/acceptance.hpp>
 #include <sluice/speculative/draft_model.hpp>
 #include <sluice/speculative/heads.hpp>
@@ -56,5 +59,12 @@ class [[deprecated("write Speculated{model, SuffixDecoding(cache)}")]] WithSuffi
       : Speculated<M, P>(model, P(cache, options)) {}
 };
 // clang-format on
+
+/// Processed{search, processors}, or Request::processors.
+template <Search S, LogitsProcessor R>
+struct [[deprecated("write Request::processors, or Processed{search, {processor}}")]] Ruled : Processed<S> {
+  Ruled() = default;
+  Ruled(S plain, R rule) : Processed<S>(std::move(plain), LogitsProcessorList(std::move(rule))) {}
+};
 
 }  // namespace sluice::inline v0

@@ -368,7 +368,7 @@ class Sample(Search):
     tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
     truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
 
-    Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
+    Samplers that look at the tokens generated so far are logits processors: Penalties, Dry, TokenBias. Presets:
     presets.hpp.
 
     The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining
@@ -495,11 +495,11 @@ class Blockwise(Search):
 @dataclass(kw_only=True)
 class ParticleSample(Search):
     """Draws outputs from p(y) f(y) / Z, where p is the model and f a Potential: for an Indicator, the model's distribution
-    restricted to the accepted outputs, which masking (Structured<Sample>) does not give. A population of particles,
-    each an output in the making with a weight; they are the slots of one sentence. Sequential Monte Carlo (Lew et al.
-    2023, "Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs"; Loula et al. 2025):
-    each token multiplies the weight by what its proposal left out and by the change of the potential. When the
-    effective number of particles falls below a share of them, they are resampled.
+    restricted to the accepted outputs, which masking (Sample with a Structure) does not give. A population of
+    particles, each an output in the making with a weight; they are the slots of one sentence. Sequential Monte Carlo
+    (Lew et al. 2023, "Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs"; Loula et
+    al. 2025): each token multiplies the weight by what its proposal left out and by the change of the potential. When
+    the effective number of particles falls below a share of them, they are resampled.
 
     Hypothesis::weight estimates the probabilities of outputs, with an error that falls as `particles` rises;
     Result::log_z estimates log Z, and exp(log_z) is unbiased for any number of particles. For an Indicator, Z is the

@@ -105,7 +105,7 @@ Structure structure(Grammar const& grammar, StructureOptions const& options = {}
 template <class S>
 Result obeying(std::uint64_t source, std::uint64_t id, S const& search, Grammar const& grammar,
                StructureOptions const& options = {}) {
-  return decoded(source, id, Structured<S>(search, structure(grammar, options)));
+  return decoded(source, id, Processed<S>(search, structure(grammar, options)));
 }
 
 Result expected(int way, std::uint64_t source, std::uint64_t id) {
@@ -117,11 +117,11 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case 1: return decoded(source, id, beam);
     case 2: return decoded(source, id, Sample{.temperature = 1.5f, .top_k = 4, .samples = 3, .length = length});
     case 3: return decoded(source, id, ConstrainedBeamSearch<Phrases>{.beam = beam, .constraints = Phrases(demanded)});
-    case 4: return decoded(source, id, Ruled{Greedy{.length = length}, Forbidden(forbidden)});
-    case 5: return decoded(source, id, Ruled{beam, Forbidden(forbidden)});
+    case 4: return decoded(source, id, Processed{Greedy{.length = length}, Forbidden(forbidden)});
+    case 5: return decoded(source, id, Processed{beam, Forbidden(forbidden)});
     case 6: return decoded(source, id, beam, {4, 4});
     case 8: return obeying(source, id, Greedy{.length = length}, Grammar::from_regex(list_regex));
-    case 9: return obeying(source, id, Ruled{beam, Forbidden(undone)}, Grammar::from_gbnf(nested_gbnf));
+    case 9: return obeying(source, id, Processed{beam, Forbidden(undone)}, Grammar::from_gbnf(nested_gbnf));
     case 10:
       return obeying(source, id, ConstrainedBeamSearch<Phrases>{.beam = beam, .constraints = Phrases(demanded)},
                      Grammar::from_gbnf(nested_gbnf));
@@ -138,8 +138,8 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     }
     case blocks_guessed:
     case blocks_both: return decoded(source, id, Greedy{.length = length});
-    case chosen: return decoded(source, id, Ruled{beam, items()});
-    case blocks_chosen: return decoded(source, id, Ruled{Greedy{.length = length}, items()});
+    case chosen: return decoded(source, id, Processed{beam, items()});
+    case blocks_chosen: return decoded(source, id, Processed{Greedy{.length = length}, items()});
     case engine: {
       auto like = presets::huggingface(4);
       like.n_best = 3, like.length = length;
@@ -147,7 +147,7 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     }
     case penalised: {
       Penalties const penalties{.repetition = 1.5f, .presence = 0.25f, .window = -1, .prompt = false};
-      return decoded(source, id, Ruled{Greedy{.length = length}, Rules(penalties, NoRepeatNgram{2})});
+      return decoded(source, id, Processed{Greedy{.length = length}, LogitsProcessorList(penalties, NoRepeatNgram{2})});
     }
     case biased:
     case biased_once: {
@@ -156,17 +156,17 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
       ContextOptions options;
       if (way == biased_once) options = {.matches = Matches::longest, .once = true, .lead = 1};
       Bias const bias(ContextGraph(phrases, options));
-      if (way == biased) return decoded(source, id, Ruled{beam, bias});
-      return decoded(source, id, Ruled{Greedy{.length = length}, bias});
+      if (way == biased) return decoded(source, id, Processed{beam, bias});
+      return decoded(source, id, Processed{Greedy{.length = length}, bias});
     }
     case stopped:
     case stopped_greedy: {
       StopOptions stops{.tokens = {{stop_tokens[0], stop_tokens[1]}, {stop_tokens[2], stop_tokens[3]}},
                         .strings = {std::begin(stop_texts), std::end(stop_texts)},
                         .bytes = TokenBytes(std::vector<std::string>(std::begin(table_texts), std::end(table_texts)))};
-      if (way == stopped) return decoded(source, id, Ruled{beam, StopSequences(std::move(stops))});
+      if (way == stopped) return decoded(source, id, Processed{beam, StopSequences(std::move(stops))});
       stops.minimum = 5;
-      return decoded(source, id, Ruled{Greedy{.length = length}, StopSequences(std::move(stops))});
+      return decoded(source, id, Processed{Greedy{.length = length}, StopSequences(std::move(stops))});
     }
     case fused: {
       Table table;
@@ -202,9 +202,9 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case green_blocks: {
       GreenList list{
           {.scheme = WatermarkScheme::red_green, .key = WatermarkKey(2026), .width = 1, .gamma = 0.5f, .delta = 3}};
-      if (way == green) return decoded(source, id, Ruled{beam, list});
+      if (way == green) return decoded(source, id, Processed{beam, list});
       if (way == green_greedy) list.watermark.scheme = WatermarkScheme::sbw, list.watermark.prf = WatermarkPrf::philox;
-      return decoded(source, id, Ruled{Greedy{.length = length}, list});
+      return decoded(source, id, Processed{Greedy{.length = length}, list});
     }
     case 12:
       return obeying(source, id, beam, Grammar::from_json_schema(numbers_schema), {.certain = CertainText::longest});

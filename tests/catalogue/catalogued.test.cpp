@@ -4,6 +4,7 @@
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/greedy.hpp>
@@ -167,9 +168,8 @@ TEST_CASE("a beam wide enough gives all items in the order of their scores", "[c
         beam.prefix_scored = scored;
         auto under = beam;
         if (among == Among::children) under.stage = Stage::before_softmax;
-        ranks(
-            run<everything>(shop.table, {{.source = seed, .prefix = prefix}}, Catalogued<BeamSearch>{under, items})[0],
-            expected);
+        ranks(run<everything>(shop.table, {{.source = seed, .prefix = prefix}}, Processed<BeamSearch>{under, items})[0],
+              expected);
         ranks(run<everything>(shop.table, {{.source = seed, .prefix = prefix}}, CatalogueBeam{beam, items, among})[0],
               expected);
       }
@@ -199,7 +199,7 @@ TEST_CASE("CatalogueBeam finds, bit for bit, what BeamSearch finds under the rul
         beam.stage = Stage::after_softmax;
         InCatalogue const items(shop.catalogue, shop.off());
         auto const under =
-            run<everything>(shop.table, sources<Catalogued<BeamSearch>>(5), Catalogued<BeamSearch>{beam, items});
+            run<everything>(shop.table, sources<Processed<BeamSearch>>(5), Processed<BeamSearch>{beam, items});
         auto const own = run<everything>(shop.table, sources<CatalogueBeam>(5), CatalogueBeam{beam, items});
         for (std::size_t i = 0; i < own.size(); ++i) {
           CAPTURE(seed, levels, own[i].message, under[i].message);
@@ -224,7 +224,7 @@ std::size_t obeys(S const& plain, std::uint64_t shops = 12) {
         auto one = plain;
         one.items = InCatalogue(shop.catalogue, off);
         return one;
-      } else return Catalogued<S>{plain, InCatalogue(shop.catalogue, off)};
+      } else return Processed<S>{plain, InCatalogue(shop.catalogue, off)};
     }();
     auto const requests = sources<std::remove_const_t<decltype(search)>>(20);
     auto const together = run<everything>(shop.table, requests, search, Batched{.size = 5});
@@ -278,13 +278,13 @@ TEST_CASE("blockwise decoding in a catalogue gives what greedy decoding does", "
       Shop shop(seed + 300);
       InCatalogue const items(shop.catalogue, shop.off());
       auto const expected =
-          run<everything>(shop.table, sources<Catalogued<Greedy>>(10), Catalogued<Greedy>{Greedy{}, items});
+          run<everything>(shop.table, sources<Processed<Greedy>>(10), Processed<Greedy>{Greedy{}, items});
       CheckedTable<everything> model{TableModel<everything>(shop.table)};
       TableModel<everything> itself(shop.table);
       Speculated drafted(model, DraftModel(itself));
       Guessing guessing(drafted, kind, 5);
-      auto const found = decode(guessing, sources<Catalogued<Blockwise<>>>(10),
-                                Catalogued<Blockwise<>>{Blockwise<>{.block = 3}, items});
+      auto const found =
+          decode(guessing, sources<Processed<Blockwise<>>>(10), Processed<Blockwise<>>{Blockwise<>{.block = 3}, items});
       CHECK(model.report() == "");
       for (std::size_t i = 0; i < found.size(); ++i) {
         INFO(found[i].message);
@@ -305,7 +305,7 @@ TEST_CASE("what no item can be is refused at the start", "[catalogued]") {
                         Table const& its_table = {.size = 9}) {
     BeamSearch const beam{.width = 2, .length = {.max = most}};
     auto const own = refused(CatalogueBeam{beam, items}, prefix, its_table);
-    CHECK(own == refused(Catalogued<BeamSearch>{beam, items}, prefix, its_table));
+    CHECK(own == refused(Processed<BeamSearch>{beam, items}, prefix, its_table));
     return own;
   };
   InCatalogue const items(catalogue);

@@ -4,6 +4,7 @@
 #include <sluice/core/noise.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/sample.hpp>
 #include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/detail/tails.hpp>
@@ -73,13 +74,13 @@ TEST_CASE("in a catalogue, free tokens are drawn by the key's numbers, and many 
   for (auto const scheme : {WatermarkScheme::gumbel, WatermarkScheme::synthid}) {
     INFO(name(scheme));
     Sample const search{.length = {.max = 13}, .watermark = {.scheme = scheme, .key = WatermarkKey(1)}};
-    std::vector<TableRequest<Catalogued<Sample>>> requests;
+    std::vector<TableRequest<Processed<Sample>>> requests;
     for (std::uint64_t i = 0; i < count; ++i) {
       auto own = search;
       own.watermark.key = WatermarkKey(derive(4, i));
-      requests.push_back({.source = i, .search = Catalogued<Sample>{own, rule}, .seed = i + 3});
+      requests.push_back({.source = i, .search = Processed<Sample>{own, rule}, .seed = i + 3});
     }
-    Catalogued<Sample> const in_catalogue{search, rule};
+    Processed<Sample> const in_catalogue{search, rule};
     auto const results = run<everything>(shop.table, requests, in_catalogue, Batched{.size = 7});
     auto const streamed = run<everything>(shop.table, requests, in_catalogue, Streaming{.size = 5});
     std::int64_t scored = 0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rule's check() that could not be called is refused.
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/penalties.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/sluice.hpp>
 
 struct Rule {
@@ -19,6 +18,6 @@ struct Rule {
 };
 
 int main() {
-  sluice::Ruled<sluice::Greedy, sluice::Rules<sluice::NoRepeatNgram, Rule>> const search;
-  search.check();
+  sluice::LogitsProcessorList const processors(sluice::NoRepeatNgram{}, Rule{});
+  processors.check();
 }

@@ -3,6 +3,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -132,7 +133,7 @@ TEST_CASE("what the model thought of every choice comes back under every search"
                                          .constraints = Constraints({.all = {{3, 4}, {5}}})});
   }
   SECTION("rules do not show") {
-    check_doubts(Ruled{BeamSearch{.width = 3, .length = length, .stage = Stage::before_softmax}, NoRepeatNgram{1}});
+    check_doubts(Processed{BeamSearch{.width = 3, .length = length, .stage = Stage::before_softmax}, NoRepeatNgram{1}});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>
 #include <sluice/search/greedy.hpp>
@@ -94,8 +95,8 @@ TEST_CASE("a warm decoder's step allocates nothing", "[decoder_allocations]") {
             steps) == 0);
   auto chain = presets::llama_cpp_sample();
   chain.samples = 3, chain.length.min = 10;
-  auto const looking_back = Rules(Penalties{.presence = 0.5f}, Dry{.multiplier = 0.8f});
-  using Looking = Ruled<Sample, Rules<Penalties, Dry>>;
+  auto const looking_back = LogitsProcessorList(Penalties{.presence = 0.5f}, Dry{.multiplier = 0.8f});
+  using Looking = Processed<Sample>;
   CHECK(allocations_when_warm(Looking{chain, looking_back}, steps) == 0);
   CHECK(steps > 5);
   chain.top_n_sigma = 1, chain.xtc.probability = 0.5f, chain.dynamic_temperature.range = 0.5f;

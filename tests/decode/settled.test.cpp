@@ -32,8 +32,8 @@ using namespace sluice;
 using namespace sluice::test;
 
 static_assert(SettlingSearch<Greedy> && SettlingSearch<BeamSearch> && SettlingSearch<DiverseBeamSearch> &&
-              SettlingSearch<Sample> && SettlingSearch<StochasticBeam> && SettlingSearch<Ruled<Sample, ForbidTokens>> &&
-              !SettlingSearch<ForcedScore> && !SettlingSearch<Ruled<ForcedScore, ForbidTokens>>);
+              SettlingSearch<Sample> && SettlingSearch<StochasticBeam> && SettlingSearch<Processed<Sample>> &&
+              !SettlingSearch<ForcedScore> && !SettlingSearch<Processed<ForcedScore>>);
 
 namespace {
 
@@ -84,9 +84,9 @@ std::vector<Tokens> possible(DiverseBeamSearch const& search, DiverseBeamSearch:
   return all;
 }
 
-template <class S, class R>
-std::vector<Tokens> possible(Ruled<S, R> const& search, typename Ruled<S, R>::State const& state) {
-  return possible(search.search, state.inner);
+template <class S>
+std::vector<Tokens> possible(Processed<S> const& search, typename Processed<S>::State const& state) {
+  return possible(search.search, state.plain->state);
 }
 
 /// What went wrong, and how much there was to see.
@@ -246,10 +246,10 @@ StochasticBeam pick_stochastic(std::mt19937_64& random) {
 Greedy pick_greedy(std::mt19937_64& random) { return {.length = pick_length(random), .scores = random() % 2 == 0}; }
 
 /// Rules that get in the way, sometimes of everything.
-Rules<ForbidTokens, NoRepeatNgram, RepetitionPenalty> pick_rules(std::mt19937_64& random) {
-  return Rules(ForbidTokens{pick<Tokens>(random, {{}, {3}, {2, 3}})},
-               NoRepeatNgram{pick<std::int32_t>(random, {0, 1, 2, 3})},
-               RepetitionPenalty{pick<float>(random, {1, 1.3f})});
+LogitsProcessorList pick_rules(std::mt19937_64& random) {
+  return LogitsProcessorList(ForbidTokens{pick<Tokens>(random, {{}, {3}, {2, 3}})},
+                             NoRepeatNgram{pick<std::int32_t>(random, {0, 1, 2, 3})},
+                             RepetitionPenalty{pick<float>(random, {1, 1.3f})});
 }
 
 /// Four sentences with prompts and prefixes of any kind, each under options of its own.
@@ -292,7 +292,7 @@ void watch_all(std::uint64_t seed, std::size_t rounds, Pick const& choose) {
   for (std::size_t i = 0; i < rounds; ++i) {
     watch<everything>(random, seen, choose);
     watch<plain>(random, seen, choose);
-    watch<everything>(random, seen, [&](auto& r) { return Ruled{choose(r), pick_rules(r)}; });
+    watch<everything>(random, seen, [&](auto& r) { return Processed{choose(r), pick_rules(r)}; });
   }
   CHECK(seen.steps > 10 * rounds);
   CHECK(seen.grown > rounds);

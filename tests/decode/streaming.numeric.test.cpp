@@ -278,8 +278,8 @@ TEST_CASE("no schedule changes a result: samples, diverse beams, rules", "[strea
   check_schedules<DiverseBeamSearch>(7, 60, [](auto&) {
     return DiverseBeamSearch{.search = {.width = 2, .n_best = 2, .length = {.max = 10}}, .groups = 2, .n_best = 3};
   });
-  check_schedules<Ruled<BeamSearch, NoRepeatNgram>>(8, 80, [](auto&) {
-    return Ruled<BeamSearch, NoRepeatNgram>{{.width = 3, .length = {.max = 14}}, {.n = 2}};
+  check_schedules<Processed<BeamSearch>>(8, 80, [](auto&) {
+    return Processed{BeamSearch{.width = 3, .length = {.max = 14}}, NoRepeatNgram{2}};
   });
 }
 

@@ -4,6 +4,7 @@
 #include <sluice/decode/schedule.hpp>
 #include <sluice/decode/trace_file.hpp>
 #include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constraints.hpp>
 #include <sluice/search/diverse_beam_search.hpp>
@@ -169,10 +170,10 @@ TEST_CASE("a trace tells what phrases were given, and what was taken back", "[tr
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     Bias const bias(ContextGraph({{.spellings = {{3, 4}, {5, 6, 7}}, .whole = 3}, {.spellings = {{8, 9}}}}));
     BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
-    auto const replay = replayed(Biased<BeamSearch>(beam, bias), seed);
+    auto const replay = replayed(Processed<BeamSearch>(beam, bias), seed);
     CHECK(replay.boosted > 20);
     CHECK(replay.taken_back > 20);
-    auto const greedy = replayed(Biased<Greedy>({.length = length}, bias), seed);
+    auto const greedy = replayed(Processed<Greedy>({.length = length}, bias), seed);
     CHECK(greedy.boosted > 0);
   }
   CHECK(replayed(BeamSearch{.width = 3, .length = length}, 1).boosted == 0);

@@ -30,7 +30,7 @@ using namespace sluice::test;
 namespace {
 
 using Own = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
-using LookingBack = Rules<TokenBias, Penalties, Dry>;
+using LookingBack = LogitsProcessorList;
 
 /// Random options: most samplers are off most of the time.
 struct Drawn {

@@ -10,6 +10,7 @@
 //   what is added not kept; the bound without what a rule may add; a text may end anywhere; rows not in order; the end of a word not told;
 //   an end before the last rows
 // and nothing this one, which only keeps a slot longer than needed: a slot that is free at once, not after the step.
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
@@ -18,7 +19,6 @@
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/frame_stream.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/phrase.hpp>
 
 #include <support/allocations.hpp>

@@ -11,6 +11,7 @@
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
+#include <sluice/frames/rules.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/ngram/ngram_model.hpp>
@@ -46,7 +47,7 @@ using namespace sluice::test;
 namespace {
 
 static_assert(TextScore<TokenNGrams> && TextScore<WordNGrams> && TextScore<LexiconNGrams>);
-static_assert(RestrictingRule<Lexicon>);
+static_assert(detail::RestrictingProcessor<Lexicon>);
 
 constexpr auto no = -std::numeric_limits<double>::infinity();
 using Text = std::vector<Token>;

@@ -11,6 +11,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/model/fused.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constraints.hpp>
@@ -258,7 +259,7 @@ TEST_CASE("CTC under a grammar, under constraints, and beside another model") {
     // Labels 1 and 2 are a and b: a text of one a, then any number of b.
     CtcPrefixModel<> model(3);
     TokenTrie const tokens(TokenBytes(std::vector<std::string>{"", "a", "b", ""}), model.vocabulary());
-    Structured<ExactSearch> const grammatical{{.length = most}, Structure(Grammar::from_regex("ab*"), tokens)};
+    Processed<ExactSearch> const grammatical{{.length = most}, Structure(Grammar::from_regex("ab*"), tokens)};
     check(run({drawn}, grammatical)[0], first([](Text const& text) {
             return !text.empty() && text[0] == 1 && std::count(text.begin(), text.end(), 1) == 1;
           }));

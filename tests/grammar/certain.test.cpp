@@ -5,6 +5,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/sample.hpp>
@@ -85,7 +86,7 @@ TEST_CASE("certain tokens are verified in blocks without a model that guesses, a
         Guessing guessing(drafted, Guesses::corrupted, 5);
         use(guessing);
       };
-      Structured<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
+      Processed<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
       auto const expected = decode_certain(greedy, Batched{.size = 1}, one_by_one, as_it_is);
       auto const check = [&](std::vector<Result> const& found) {
         for (std::size_t k = 0; k < found.size(); ++k) {
@@ -98,16 +99,16 @@ TEST_CASE("certain tokens are verified in blocks without a model that guesses, a
         }
       };
       std::uint64_t unused = 0;
-      Structured<Blockwise<>> const blocks{Blockwise<>{.block = 5, .length = {.max = most}}, structure};
+      Processed<Blockwise<>> const blocks{Blockwise<>{.block = 5, .length = {.max = most}}, structure};
       check(decode_certain(blocks, Batched{.size = 1}, in_blocks, as_it_is));
       check(decode_certain(blocks, Streaming{}, unused, as_it_is));
       check(decode_certain(blocks, Batched{.size = 4}, guessed, with_guesses));
       auto adaptive = blocks;
       adaptive.search.adaptive = true;
       check(decode_certain(adaptive, Batched{.size = 4}, unused, with_guesses));
-      Structured<Sample> const sample{Sample{.length = {.max = most}}, structure};
+      Processed<Sample> const sample{Sample{.length = {.max = most}}, structure};
       auto const drawn = decode_certain(sample, Batched{.size = 4}, unused, as_it_is);
-      Structured<Blockwise<acceptance::Sampling>> const samples{
+      Processed<Blockwise<acceptance::Sampling>> const samples{
           Blockwise<acceptance::Sampling>{.block = 5, .length = {.max = most}}, structure};
       auto const drawn_in_blocks = decode_certain(samples, Batched{.size = 4}, unused, as_it_is);
       for (std::size_t k = 0; k < drawn.size(); ++k)
@@ -132,8 +133,8 @@ TEST_CASE("the longest tokens spell certain text, and outputs stay whole", "[cer
       BeamSearch const beam{.width = 3, .n_best = 3, .length = {.max = most}};
       std::uint64_t unused = 0;
       auto const as_it_is = [](auto& model, auto const& use) { use(model); };
-      auto const free = decode_certain(Structured<BeamSearch>{beam, any}, Batched{.size = 4}, unused, as_it_is);
-      auto const found = decode_certain(Structured<BeamSearch>{beam, longest}, Batched{.size = 4}, unused, as_it_is);
+      auto const free = decode_certain(Processed<BeamSearch>{beam, any}, Batched{.size = 4}, unused, as_it_is);
+      auto const found = decode_certain(Processed<BeamSearch>{beam, longest}, Batched{.size = 4}, unused, as_it_is);
       for (std::size_t k = 0; k < found.size(); ++k) {
         REQUIRE(found[k].message == free[k].message);
         for (auto const& h : found[k].hypotheses) {

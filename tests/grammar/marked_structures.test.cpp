@@ -7,6 +7,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/sample.hpp>
 #include <sluice/speculative/blockwise.hpp>
 #include <sluice/watermark/detail/marker.hpp>
@@ -93,14 +94,14 @@ Free replay(Characters const& world, Structure const& structure, std::uint64_t s
 }
 
 template <class S>
-std::vector<TableRequest<Structured<S>>> marked_requests(S const& search, Structure const& structure,
-                                                         std::uint64_t count) {
-  std::vector<TableRequest<Structured<S>>> requests;
+std::vector<TableRequest<Processed<S>>> marked_requests(S const& search, Structure const& structure,
+                                                        std::uint64_t count) {
+  std::vector<TableRequest<Processed<S>>> requests;
   for (std::uint64_t i = 0; i < count; ++i) {
     auto own = search;
     if constexpr (requires { own.watermark; }) own.watermark.key = WatermarkKey(derive(40, i));
     else own.accept.watermark.key = WatermarkKey(derive(40, i));
-    requests.push_back({.source = i, .search = Structured<S>{own, structure}, .seed = i + 5});
+    requests.push_back({.source = i, .search = Processed<S>{own, structure}, .seed = i + 5});
   }
   return requests;
 }
@@ -118,7 +119,7 @@ TEST_CASE("beneath an expression, what is free is marked and found; what is cert
       Sample search{.length = {.max = most}, .watermark = {.scheme = scheme, .prf = prf, .key = WatermarkKey(1)}};
       search.watermark.delta = 4;
       if (prf == WatermarkPrf::philox) search.top_k = 12;
-      Structured<Sample> const structured{search, structure};
+      Processed<Sample> const structured{search, structure};
       auto const requests = marked_requests(search, structure, count);
       auto const results = run<everything>(world.table, requests, structured, Batched{.size = 4});
       double with_mask = 0, without = 0;
@@ -152,7 +153,7 @@ TEST_CASE("beneath an expression, what is free is marked and found; what is cert
       acceptance::Sampling const rule{.truncation = {.top_k = search.top_k}, .watermark = search.watermark};
       Blockwise<acceptance::Sampling> const blocks{.block = 5, .accept = rule, .length = {.max = most}};
       auto const in_blocks = run<everything>(world.table, marked_requests(blocks, structure, count),
-                                             Structured<Blockwise<acceptance::Sampling>>{blocks, structure});
+                                             Processed<Blockwise<acceptance::Sampling>>{blocks, structure});
       for (std::size_t i = 0; i < results.size(); ++i) {
         REQUIRE(in_blocks[i].ok());
         CHECK(in_blocks[i].hypotheses[0].tokens == results[i].hypotheses[0].tokens);
@@ -169,8 +170,7 @@ TEST_CASE("beneath a schema, what is free is marked and found", "[watermark]") {
   Structure const structure(grammar, world.trie);
   Sample const search{.length = {.max = most}, .watermark = {.scheme = Scheme::gumbel, .key = WatermarkKey(1)}};
   auto const requests = marked_requests(search, structure, 8);
-  auto const results =
-      run<everything>(world.table, requests, Structured<Sample>{search, structure}, Batched{.size = 3});
+  auto const results = run<everything>(world.table, requests, Processed<Sample>{search, structure}, Batched{.size = 3});
   for (std::size_t i = 0; i < results.size(); ++i) {
     REQUIRE(results[i].ok());
     auto const& tokens = results[i].hypotheses.at(0).tokens;
@@ -196,7 +196,7 @@ TEST_CASE("one free choice is no evidence, and none at all leaves p at 1", "[wat
     Structure const structure(Grammar::from_regex(text), world.trie, {.certain = CertainText::longest});
     Sample const search{.length = {.max = most}, .watermark = {.scheme = Scheme::gumbel, .key = WatermarkKey(1)}};
     auto const requests = marked_requests(search, structure, 40);
-    auto const results = run<everything>(world.table, requests, Structured<Sample>{search, structure});
+    auto const results = run<everything>(world.table, requests, Processed<Sample>{search, structure});
     std::vector<WatermarkDetection> found;
     for (std::size_t i = 0; i < results.size(); ++i) {
       REQUIRE(results[i].ok());

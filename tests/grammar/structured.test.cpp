@@ -5,6 +5,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -53,8 +54,8 @@ std::string const brackets = R"g(root ::= "(" item ("c" item)* ")"
 item ::= [ab]+ | root)g";
 
 template <Search S>
-std::vector<TableRequest<Structured<S>>> sentences(std::vector<Token> const& prefix = {}, std::uint64_t count = 25) {
-  std::vector<TableRequest<Structured<S>>> requests;
+std::vector<TableRequest<Processed<S>>> sentences(std::vector<Token> const& prefix = {}, std::uint64_t count = 25) {
+  std::vector<TableRequest<Processed<S>>> requests;
   for (std::uint64_t source = 0; source < count; ++source)
     requests.push_back({.source = source, .prefix = prefix, .seed = source + 7});
   return requests;
@@ -76,7 +77,7 @@ void obeys(S search, std::vector<Token> const& prefix = {}) {
     if constexpr (requires { search.length; }) search.length.max = most;
     else if constexpr (requires { search.beam; }) search.beam.length.max = most;
     else search.search.length.max = most;
-    Structured<S> const structured{search, structure};
+    Processed<S> const structured{search, structure};
     auto const together = run<everything>(language.table, sentences<S>(prefix), structured, Batched{.size = 4});
     auto const streamed = run<everything>(language.table, sentences<S>(prefix), structured, Streaming{});
     std::size_t outputs = 0;
@@ -96,7 +97,7 @@ void obeys(S search, std::vector<Token> const& prefix = {}) {
       }
       REQUIRE(same(result, streamed[i]));
       auto alone = sentences<S>(prefix);
-      auto const one = run<everything>(language.table, {alone[i]}, Structured<S>{search, language.structure(brackets)});
+      auto const one = run<everything>(language.table, {alone[i]}, Processed<S>{search, language.structure(brackets)});
       REQUIRE(same(result, one[0]));
     }
     CHECK(outputs >= together.size());
@@ -127,7 +128,7 @@ TEST_CASE("a maximum length within which nothing obeys is refused, and so is a p
   Language const language;
   auto const structure = language.structure(brackets);
   auto const decode = [&](std::int32_t most, std::vector<Token> prefix) {
-    Structured<Greedy> const search{Greedy{.length = {.max = most}}, structure};
+    Processed<Greedy> const search{Greedy{.length = {.max = most}}, structure};
     return run<everything>(language.table, sentences<Greedy>(prefix, 1), search)[0];
   };
   auto const refused = [](Result const& result, std::string const& why) {
@@ -141,7 +142,7 @@ TEST_CASE("a maximum length within which nothing obeys is refused, and so is a p
   CHECK(refused(decode(9, {10, 3, 11, 3}), "breaks the grammar"));
   CHECK(refused(decode(6, {10, 3, 5, 10}), "the grammar needs 3 tokens more, and the end, after a prefix of 4"));
   CHECK(decode(8, {10, 3, 5, 10}).failure == Failure::none);
-  auto const cannot = Structured<Greedy>{Greedy{}, language.structure("root ::= \"(x)\"")};
+  auto const cannot = Processed<Greedy>{Greedy{}, language.structure("root ::= \"(x)\"")};
   CHECK(
       refused(run<everything>(language.table, sentences<Greedy>({}, 1), cannot)[0], "no token, or sequence of tokens"));
 }
@@ -150,7 +151,7 @@ TEST_CASE("structured greedy decoding takes the best of what obeys", "[structure
   Language const language;
   auto const structure = language.structure(brackets);
   for (std::uint64_t source = 0; source < 30; ++source) {
-    Structured<Greedy> const search{Greedy{.length = {.max = 9}}, structure};
+    Processed<Greedy> const search{Greedy{.length = {.max = 9}}, structure};
     auto requests = sentences<Greedy>({}, 30);
     auto const result = run<everything>(language.table, {requests[source]}, search)[0];
     std::vector<Token> so_far;
@@ -179,9 +180,9 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
   std::size_t rounds = 0, tokens = 0, forks = 0;
   for (auto const most : {4, 7, 20})
     for (auto const kind : kinds) {
-      Structured<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
+      Processed<Greedy> const greedy{Greedy{.length = {.max = most}}, structure};
       auto const expected = run<everything>(language.table, sentences<Greedy>(), greedy);
-      using Guessed = Structured<Blockwise<>>;
+      using Guessed = Processed<Blockwise<>>;
       for (auto const branches : {1, 3}) {
         Guessed const blockwise{Blockwise<>{.block = 4, .length = {.max = most}, .branches = branches}, structure};
         CheckedTable<everything> model{TableModel<everything>(language.table)};
@@ -206,7 +207,7 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
   Language const language;
-  using Guessed = Structured<Blockwise<acceptance::TopK>>;
+  using Guessed = Processed<Blockwise<acceptance::TopK>>;
   Guessed const blockwise{Blockwise<acceptance::TopK>{.block = 4, .accept = {.n = 9}, .length = {.max = 9}},
                           language.structure(brackets)};
   CheckedTable<everything> model{TableModel<everything>(language.table)};
@@ -222,7 +223,7 @@ TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {
 
 TEST_CASE("a forced output that breaks the grammar has no probability", "[structured]") {
   Language const language;
-  Structured<ForcedScore> const search{ForcedScore{}, language.structure(brackets)};
+  Processed<ForcedScore> const search{ForcedScore{}, language.structure(brackets)};
   auto const score = [&](std::vector<Token> output) {
     return run<everything>(language.table, sentences<ForcedScore>(output, 1), search)[0].hypotheses[0];
   };
@@ -233,7 +234,7 @@ TEST_CASE("a forced output that breaks the grammar has no probability", "[struct
 
 TEST_CASE("each request may have its own grammar, and one without is free", "[structured]") {
   Language const language;
-  using S = Structured<BeamSearch>;
+  using S = Processed<BeamSearch>;
   BeamSearch const beam{.width = 3, .length = {.max = 8}};
   auto const ab = Grammar::from_gbnf("root ::= \"a\" \"b\"+ \"c\"?"),
              cc = Grammar::from_gbnf(R"g(root ::= "cc" | "(" ")")g");
@@ -256,11 +257,11 @@ TEST_CASE("each request may have its own grammar, and one without is free", "[st
 
 TEST_CASE("a grammar goes with other rules", "[structured]") {
   Language const language;
-  using Both = Rules<Structure, StopSequences>;
+  using Both = LogitsProcessorList;
   auto const grammar = language.structure(R"g(root ::= [abc]{6,9})g");
   StopSequences const stop({.strings = {"ca", "bb"}, .bytes = language.bytes});
-  Ruled<Greedy, Both> const search{Greedy{.length = {.max = 12}}, Both(grammar, stop)};
-  std::vector<TableRequest<Ruled<Greedy, Both>>> requests;
+  Processed<Greedy> const search{Greedy{.length = {.max = 12}}, Both(grammar, stop)};
+  std::vector<TableRequest<Processed<Greedy>>> requests;
   for (std::uint64_t i = 0; i < 40; ++i) requests.push_back({.source = i});
   std::size_t stopped = 0;
   for (auto const& result : run<everything>(language.table, requests, search)) {
@@ -281,13 +282,13 @@ TEST_CASE("states are bounded: sentences begin anew, and one that needs more fai
   BeamSearch const beam{.width = 2, .length = {.max = 60}};
   Structure const roomy(counting, language.trie, {.memory = 64 << 10, .masks = 4});
   for (auto const& result :
-       run<everything>(language.table, sentences<BeamSearch>({}, 60), Structured<BeamSearch>{beam, roomy}))
+       run<everything>(language.table, sentences<BeamSearch>({}, 60), Processed<BeamSearch>{beam, roomy}))
     CHECK(result.failure == Failure::none);
   Structure const tiny(counting, language.trie, {.memory = 1000});
   auto long_beam = beam;
   long_beam.length = {.min = 200, .max = 300};
   for (auto const& result :
-       run<everything>(language.table, sentences<BeamSearch>({}, 3), Structured<BeamSearch>{long_beam, tiny})) {
+       run<everything>(language.table, sentences<BeamSearch>({}, 3), Processed<BeamSearch>{long_beam, tiny})) {
     CHECK(result.failure != Failure::none);
     CHECK(result.message.find("StructureOptions::memory, 1000 bytes") != std::string::npos);
   }

@@ -249,10 +249,10 @@ TEST_CASE("searches that prove their results refuse a fusion whose scores may ri
       CHECK(text.find("word_bonus > 0") != std::string::npos);
     };
     compare(ExactSearch{.n_best = 3, .length = length});
-    compare(Ruled{ExactSearch{.n_best = 3, .length = length}, NoRepeatNgram{5}});
+    compare(Processed{ExactSearch{.n_best = 3, .length = length}, NoRepeatNgram{5}});
     compare(BestFirstBeam{.width = 100, .n_best = 3, .length = length, .penalty = none});
     compare(proving);
-    compare(Ruled{proving, NoRepeatNgram{5}});
+    compare(Processed{proving, NoRepeatNgram{5}});
     ++(rises ? refused : found);
     if (!rises) continue;
     // A softmax of the sum falls again; and a request with such a search of its own is refused alone.

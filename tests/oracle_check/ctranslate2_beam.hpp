@@ -6,6 +6,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/presets.hpp>
 
 #include <algorithm>
@@ -21,9 +22,8 @@ namespace oracle_check {
 
 /// Its steps and rows are those of whole batches, fed prefixes token by token: not compared.
 inline void ctranslate2_beam(Json const& file, Report& report) {
-  using Masks =
-      sluice::Rules<sluice::ForbidTokens, sluice::ForbidFirst, sluice::NoRepeatNgram, sluice::RepetitionPenalty>;
-  using Search = sluice::Ruled<sluice::BeamSearch, Masks>;
+  using Masks = sluice::LogitsProcessorList;
+  using Search = sluice::Processed<sluice::BeamSearch>;
   std::size_t index = 0;
   for (auto const& one : file.at("cases")) {
     auto const& options = one.at("options");

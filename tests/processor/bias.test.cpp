@@ -8,6 +8,7 @@
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -200,9 +201,9 @@ TEST_CASE("biased beams that are wide enough find the best of all outputs", "[bi
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
     auto const expected = best_of(table, 1, drawn, 4);
     auto const width = static_cast<std::int32_t>(expected.size());
-    auto const results = decoded(table, Biased<BeamSearch>(wide(width), bias), 3);
+    auto const results = decoded(table, Processed<BeamSearch>(wide(width), bias), 3);
     compare(results[1], expected);
-    auto const streamed = decoded(table, Biased<BeamSearch>(wide(width), bias), 3, Streaming{.size = 2});
+    auto const streamed = decoded(table, Processed<BeamSearch>(wide(width), bias), 3, Streaming{.size = 2});
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t n = 0; n < results[i].hypotheses.size(); ++n) {
         CHECK(streamed[i].hypotheses[n].tokens == results[i].hypotheses[n].tokens);
@@ -226,22 +227,23 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
       }
     };
     auto narrow = wide(3);
-    known(decoded(table, Biased<BeamSearch>(narrow, bias), 3)[2]);
+    known(decoded(table, Processed<BeamSearch>(narrow, bias), 3)[2]);
     DiverseBeamSearch const diverse{.search = narrow, .groups = 2, .penalty = 0};
-    known(decoded(table, Biased<DiverseBeamSearch>(diverse, bias), 3)[2]);
-    known(decoded(table, Ruled(narrow, Rules(Forbidden(std::vector<Phrase>{{6}}), bias)), 3)[2]);
+    known(decoded(table, Processed<DiverseBeamSearch>(diverse, bias), 3)[2]);
+    known(decoded(table, Processed(narrow, LogitsProcessorList(Forbidden(std::vector<Phrase>{{6}}), bias)), 3)[2]);
 
     using Constrained = ConstrainedBeamSearch<Phrases>;
     Constrained constrained{
         .beam = wide(200), .constraints = Phrases(std::vector<Phrase>{{3, 4}}), .prune_finished = Pruning::off};
-    auto const met = decoded(table, Biased<Constrained>(constrained, bias), 3)[2];
+    auto const met = decoded(table, Processed<Constrained>(constrained, bias), 3)[2];
     known(met);
     auto wanted = all;
     std::erase_if(wanted, [](Sequence const& s) { return !detail::contains(s.tokens, {3, 4}); });
     CHECK(met.hypotheses.front().score == Approx(wanted.front().score).margin(2e-5));
 
     // A stop at 5: its output is that without eos, at the log-probability of its tokens, with everything lent taken back.
-    auto const stopped = decoded(table, Ruled(narrow, Rules(StopSequences({.tokens = {{5}}}), bias)), 3)[2];
+    auto const stopped =
+        decoded(table, Processed(narrow, LogitsProcessorList(StopSequences({.tokens = {{5}}}), bias)), 3)[2];
     for (auto const& h : stopped.hypotheses) {
       if (h.stop < 0) continue;
       std::vector<double> line(static_cast<std::size_t>(table.size));
@@ -275,10 +277,10 @@ TEST_CASE("what was lent is taken back at the maximum length", "[bias]") {
     Bias const bias(ContextGraph(drawn.phrases, drawn.options));
     Table const with{.size = 6, .scale = 3}, without{.size = 6, .scale = 3, .has_eos = false};
     auto beam = wide(5);
-    known(without, drawn, decoded(without, Biased<BeamSearch>(beam, bias), 2)[1], 5);
+    known(without, drawn, decoded(without, Processed<BeamSearch>(beam, bias), 2)[1], 5);
     beam.at_maximum = AtMaximum::force_eos_free;  // its fourth token is an end that costs nothing
-    known(with, drawn, decoded(with, Biased<BeamSearch>(beam, bias), 2)[1], 1);
-    known(without, drawn, decoded(without, Biased<Greedy>({.length = four}, bias), 2)[1], 1);
+    known(with, drawn, decoded(with, Processed<BeamSearch>(beam, bias), 2)[1], 1);
+    known(without, drawn, decoded(without, Processed<Greedy>({.length = four}, bias), 2)[1], 1);
   }
 }
 
@@ -299,7 +301,7 @@ TEST_CASE("exact search under a bias finds the best of all outputs", "[bias]") {
         return penalty.score(s.log_prob + earned(drawn, s.tokens), static_cast<std::int32_t>(s.tokens.size()));
       });
       ExactSearch const exact{.n_best = 5, .penalty = penalty, .list = 2, .length = four};
-      auto const results = decoded(table, Biased<ExactSearch>(exact, bias), 2);
+      auto const results = decoded(table, Processed<ExactSearch>(exact, bias), 2);
       compare(results[1], expected, 1e-4);
       CHECK(results[1].bound == results[1].hypotheses.front().score);
     }
@@ -317,7 +319,7 @@ TEST_CASE("exact search bears with an output that is paid for its last token onl
     Bias const bias(ContextGraph({phrase}, {.lead = 3}));
     TableModel<everything> model(table);
     std::vector<std::uint64_t> const sources{seed};
-    auto const result = decode(model, sources, Biased<ExactSearch>({.list = 2, .length = four}, bias)).at(0);
+    auto const result = decode(model, sources, Processed<ExactSearch>({.list = 2, .length = four}, bias)).at(0);
     CHECK(result.hypotheses.at(0).tokens == worst->tokens);
     CHECK(result.hypotheses.at(0).score == Approx(all.front().log_prob + 0.25).margin(1e-4));
   }
@@ -327,10 +329,10 @@ TEST_CASE("a stop by proof is refused under phrases, and exact search without a 
   Bias const bias(ContextGraph({{.spellings = {{3, 4}}}}));
   auto beam = wide(3);
   beam.early_stopping.rule = EarlyStopping::Rule::exact;
-  auto const refused = decoded(Table{.size = 6}, Biased<BeamSearch>(beam, bias), 1)[0];
+  auto const refused = decoded(Table{.size = 6}, Processed<BeamSearch>(beam, bias), 1)[0];
   CHECK(refused.failure == Failure::bad_request);
   CHECK(refused.message.find("early_stopping.rule = exact: proves its result by") != std::string::npos);
-  CHECK(decoded(Table{.size = 6}, Biased<BeamSearch>(beam, Bias()), 1)[0].failure == Failure::none);
+  CHECK(decoded(Table{.size = 6}, Processed<BeamSearch>(beam, Bias()), 1)[0].failure == Failure::none);
 }
 
 // The scores are those of sherpa-onnx's context-graph-test.cc (Apache-2.0), for its phrases and queries. It gives tokens
@@ -398,7 +400,7 @@ TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
     auto search = wide(3);
     search.length.max = 6;
     auto const bias = Bias(ContextGraph(drawn.phrases, drawn.options));
-    compare(decoded(table, Biased<BeamSearch>(search, bias), 2)[1], beam);
+    compare(decoded(table, Processed<BeamSearch>(search, bias), 2)[1], beam);
   }
 }
 
@@ -433,9 +435,10 @@ TEST_CASE("greedy decoding and sampling under a bias, before and after the softm
         }
       }
     };
-    check(decoded(table, Biased<Greedy>({.length = {.max = 8}}, bias), 4), true, false);
-    check(decoded(table, Biased<Greedy>({.length = {.max = 8}, .stage = Stage::before_softmax}, bias), 4), true, true);
-    check(decoded(table, Biased<Sample>({.length = {.max = 8}}, bias), 4), false, true);
+    check(decoded(table, Processed<Greedy>({.length = {.max = 8}}, bias), 4), true, false);
+    check(decoded(table, Processed<Greedy>({.length = {.max = 8}, .stage = Stage::before_softmax}, bias), 4), true,
+          true);
+    check(decoded(table, Processed<Sample>({.length = {.max = 8}}, bias), 4), false, true);
   }
 }
 
@@ -473,12 +476,12 @@ TEST_CASE("shared edits change nothing, under other rules and other biases too",
       CHECK(told(LogSoftmaxTopK()) == told(WithoutShared()));
     };
     Penalties const penalties{.repetition = 1.5f, .frequency = 0.25f};
-    Biased<BeamSearch> const biased(beam, bias);
+    Processed<BeamSearch> const biased(beam, bias);
     same(biased);
-    same(Ruled(biased, penalties));
-    same(Ruled(Ruled(beam, penalties), Rules(Forbidden(std::vector<Phrase>{{6}, {3, 4}}), bias)));
-    same(Ruled(biased, other));
-    same(Ruled(beam, Rules(bias, other)));
+    same(Processed(biased, penalties));
+    same(Processed(Processed(beam, penalties), LogitsProcessorList(Forbidden(std::vector<Phrase>{{6}, {3, 4}}), bias)));
+    same(Processed(biased, other));
+    same(Processed(beam, LogitsProcessorList(bias, other)));
   }
 }
 
@@ -491,9 +494,9 @@ TEST_CASE("guesses that are verified under a bias change nothing", "[bias]") {
     TableModel<everything> model(table);
     Speculated guessing(model, PromptLookup({.longest = 2, .shortest = 1}));
     std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5};
-    auto const plain_ones = decode(model, sources, Biased<Greedy>({.length = {.max = 20}}, bias));
+    auto const plain_ones = decode(model, sources, Processed<Greedy>({.length = {.max = 20}}, bias));
     auto const guessed =
-        decode(guessing, sources, Biased<Blockwise<>>(Blockwise<>{.block = 4, .length = {.max = 20}}, bias));
+        decode(guessing, sources, Processed<Blockwise<>>(Blockwise<>{.block = 4, .length = {.max = 20}}, bias));
     for (std::size_t i = 0; i < sources.size(); ++i) {
       CHECK(guessed[i].hypotheses[0].tokens == plain_ones[i].hypotheses[0].tokens);
       rounds += guessed[i].hypotheses[0].blocks.size(), tokens += guessed[i].hypotheses[0].tokens.size();
@@ -548,7 +551,7 @@ TEST_CASE("what is wrong with a phrase is said", "[bias]") {
     Bias const bias(ContextGraph({{.spellings = {{3}, spelling}}}));
     CHECK_THROWS_MATCHES(bias.initial({.vocabulary = &vocabulary}), std::invalid_argument,
                          Message("sluice: phrases[0].spellings[1] = " + message));
-    CHECK(decoded(Table{.size = 6}, Biased<Greedy>({}, bias), 1)[0].failure == Failure::bad_request);
+    CHECK(decoded(Table{.size = 6}, Processed<Greedy>({}, bias), 1)[0].failure == Failure::bad_request);
   };
   refused_there({4, 6}, "6: is outside the vocabulary of 6");
   refused_there({4, eos}, "2: is an end of sentence, which no phrase may have");

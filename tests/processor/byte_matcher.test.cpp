@@ -119,7 +119,7 @@ TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_sequen
   TextStream stream(TokenBytes(std::vector<std::string>{"a", "b"}));
   CHECK(stream.settle(std::vector<Token>{0, 1}) == "ab");
   for (auto const& rule : {none, StopSequences(StopOptions{})}) {
-    auto const result = run_one({.size = 6}, 1, Ruled{Greedy{.length = {.max = 5}}, rule});
+    auto const result = run_one({.size = 6}, 1, Processed{Greedy{.length = {.max = 5}}, rule});
     CHECK(result.hypotheses.at(0).stop == -1);
     CHECK(identical(result, run_one({.size = 6}, 1, Greedy{.length = {.max = 5}})));
   }

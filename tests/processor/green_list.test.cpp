@@ -41,14 +41,14 @@ TEST_CASE("greedy decoding under a green list takes the best after delta", "[wat
   std::size_t repeated = 0;
   for (int round = 0; round < 40; ++round) {
     Table const table{.size = 8, .scale = 4, .eos_slope = 0.05, .order = 2};
-    Ruled<Greedy, GreenList> const search({.length = {.max = 30}},
-                                          {green(random(), round % 2 == 0 ? Scheme::red_green : Scheme::sbw)});
+    GreenList const rule{green(random(), round % 2 == 0 ? Scheme::red_green : Scheme::sbw)};
+    Processed<Greedy> const search({.length = {.max = 30}}, rule);
     std::vector<Token> prefix;
     if (round % 3 == 0) prefix = {3, 4};
-    using Request = TableRequest<Ruled<Greedy, GreenList>>;
+    using Request = TableRequest<Processed<Greedy>>;
     auto const text =
         run(table, std::vector<Request>{{.source = 9, .prefix = prefix}}, search)[0].hypotheses.at(0).tokens;
-    detail::Marker const marker(search.rule.watermark);
+    detail::Marker const marker(rule.watermark);
     for (auto n = prefix.size(); n < text.size(); ++n) {
       auto const before = std::span(text).first(n);
       auto const mark = marker.mark_with(before, false);
@@ -72,7 +72,7 @@ TEST_CASE("green lists are found under every search", "[watermark]") {
   Table const table{.size = 60, .scale = 4, .has_eos = false};
   auto const check = [&](auto const& search) {
     for (auto const scheme : {Scheme::red_green, Scheme::sbw}) {
-      Ruled const ruled(search, GreenList{green(4, scheme)});
+      Processed const ruled(search, GreenList{green(4, scheme)});
       using Request = TableRequest<std::remove_const_t<decltype(ruled)>>;
       auto const results = run(table, std::vector<Request>{{.source = 2}}, ruled);
       for (auto const& h : results[0].hypotheses) {
@@ -89,21 +89,20 @@ TEST_CASE("green lists are found under every search", "[watermark]") {
 
 TEST_CASE("a green list is off by default, and refuses schemes that draw", "[watermark]") {
   Table const table{.size = 8, .scale = 4};
-  Ruled<Greedy, GreenList> const off{Greedy{}};
-  using Request = TableRequest<Ruled<Greedy, GreenList>>;
+  Processed<Greedy> const off{Greedy{}};
+  using Request = TableRequest<Processed<Greedy>>;
   CHECK(run(table, std::vector<Request>{{.source = 1}}, off)[0].hypotheses.at(0).tokens ==
         run(table, std::vector<TableRequest<Greedy>>{{.source = 1}}, Greedy{})[0].hypotheses.at(0).tokens);
   GreenList const drawing{{.scheme = Scheme::gumbel, .key = WatermarkKey(3)}};
   CHECK_THROWS_MATCHES(
       drawing.check(), std::invalid_argument,
       Message("sluice: watermark.scheme = gumbel: draws tokens, which a rule cannot: give it to Sample"));
-  Ruled const by_proof(BeamSearch{.early_stopping = {.rule = EarlyStopping::Rule::exact}},
-                       Rules<ForbidTokens, GreenList>({}, {green(3)}));
+  Processed const by_proof(BeamSearch{.early_stopping = {.rule = EarlyStopping::Rule::exact}},
+                           LogitsProcessorList(ForbidTokens{}, GreenList{green(3)}));
   using Proved = std::remove_const_t<decltype(by_proof)>;
   auto const refused = run(table, std::vector<TableRequest<Proved>>{{.source = 1}}, by_proof);
   CHECK(refused[0].failure != Failure::none);
-  CHECK(
-      refused[0].message ==
-      "sluice: early_stopping.rule = exact: proves its result by log-probabilities that only fall, and GreenList adds "
-      "to them: stop by another rule");
+  CHECK(refused[0].message == "sluice: early_stopping.rule = exact: proves its result by log-probabilities that only "
+                              "fall, and processors[1] adds "
+                              "to them: stop by another rule");
 }

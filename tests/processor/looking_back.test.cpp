@@ -3,6 +3,7 @@
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/sample.hpp>
@@ -30,7 +31,7 @@ using namespace sluice::test;
 namespace {
 
 using Text = std::vector<Token>;
-using LookingBack = Rules<Penalties, Dry>;
+using LookingBack = LogitsProcessorList;
 
 Text random_text(std::mt19937_64& random, std::size_t most, Token kinds) {
   Text text;
@@ -186,7 +187,7 @@ TEST_CASE("breakers are found in the tokens' text, over several tokens too", "[d
 TEST_CASE("rules that look back act alike in every search, batch and schedule", "[penalties][dry]") {
   Table const table{.size = 9, .scale = 3, .eos_bias = -2, .eos_slope = 0.1, .order = 1};
   auto const check = [&](auto const& search) {
-    using Both = Ruled<std::remove_cvref_t<decltype(search)>, LookingBack>;
+    using Both = Processed<std::remove_cvref_t<decltype(search)>>;
     std::vector<TableRequest<Both>> requests;
     std::vector<Result> alone;
     std::mt19937_64 random(5);
@@ -225,7 +226,7 @@ TEST_CASE("a greedy text without end is freed from its loop by DRY", "[dry]") {
   };
   Greedy const search{.length = {.max = 40}, .stage = Stage::before_softmax};
   auto const usual = run_one(table, 1, search).hypotheses.at(0).tokens;
-  using Both = Ruled<Greedy, Dry>;
+  using Both = Processed<Greedy>;
   auto const dry = run_one(table, 1, Both{search, Dry{.multiplier = 4, .window = -1}}).hypotheses.at(0).tokens;
   CHECK(repeats(usual) > 30);
   CHECK(repeats(dry) < 10);

@@ -80,7 +80,7 @@ TEST_CASE("what wraps it asks the search that was chosen", "[one_of]") {
   proof.early_stopping.rule = EarlyStopping::Rule::exact, unasked.at_maximum = AtMaximum::force_eos_free;
   Sentence const sentence{};
   CHECK(detail::stops_by_proof(Two(proof)));
-  CHECK(detail::stops_by_proof(Ruled<Two, Bias>(Two(proof))));
+  CHECK(detail::stops_by_proof(Processed<Two>(Two(proof))));
   CHECK_FALSE(detail::stops_by_proof(Two(beam)));
   CHECK(detail::ends_unasked(Two(unasked)));
   CHECK_FALSE(detail::ends_unasked(Two(greedy)));
@@ -92,7 +92,7 @@ TEST_CASE("what wraps it asks the search that was chosen", "[one_of]") {
   Bias const bias(std::make_shared<ContextGraph const>(phrases));
   TableModel<everything> model;
   std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5, 6};
-  auto const results = decode(model, sources, Ruled<Two, Bias>(Two(unasked), bias));
-  auto const expected = decode(model, sources, Ruled<BeamSearch, Bias>(unasked, bias));
+  auto const results = decode(model, sources, Processed<Two>(Two(unasked), bias));
+  auto const expected = decode(model, sources, Processed<BeamSearch>(unasked, bias));
   for (std::size_t i = 0; i < sources.size(); ++i) CHECK(identical(results[i], expected[i]));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ruled around a search with arbitrary results: settled tokens and results do not include the eos that stands for a
+// Processed around a search with arbitrary results: settled tokens and results do not include the eos that stands for a
 // stop.
 #include <sluice/processor/processed.hpp>
 
@@ -19,7 +19,7 @@ using namespace sluice::test;
 
 namespace {
 
-using BothStop = Rules<Stopping<30>, Editing<1>, Stopping<40>>;
+LogitsProcessorList const both_stop(Stopping<30>{}, Editing<1>{}, Stopping<40>{});
 
 Hypothesis random_output(std::mt19937_64& random) {
   Hypothesis h;
@@ -55,8 +55,8 @@ template <bool Takes>
 void check_outputs(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Script script;
-  using Stopped = Ruled<Scripted<false, Takes>, BothStop>;
-  Stopped const search{{&script}, BothStop{}};
+  using Stopped = Processed<Scripted<false, Takes>>;
+  Stopped const search{{&script}, both_stop};
   typename Stopped::State state;
   Result result;
   std::size_t stopped = 0;
@@ -99,8 +99,8 @@ TEST_CASE("outputs do not hold the end that stands for a stop, and say which it 
 
 TEST_CASE("a plan with questions of no row is left as it is, for the loop to refuse", "[rules]") {
   Script script;
-  using Stopped = Ruled<Scripted<>, BothStop>;
-  Stopped const search{{&script}, BothStop{}};
+  using Stopped = Processed<Scripted<>>;
+  Stopped const search{{&script}, both_stop};
   Stopped::State state;
   Vocabulary const vocabulary{.size = 9, .bos = 0, .eos = {1}};
   std::vector<Token> const prompt{0};
@@ -150,7 +150,7 @@ struct Particular : Scripted<> {
 }  // namespace
 
 TEST_CASE("a search under a rule is checked, and has the tokens that it must have", "[rules]") {
-  Ruled<Particular, BothStop> search;
+  Processed<Particular> search;
   CHECK_NOTHROW(search.check());
   TokenSet set(9);
   search.insert_into(set);
@@ -161,8 +161,8 @@ TEST_CASE("a search under a rule is checked, and has the tokens that it must hav
 
 TEST_CASE("a rule that ends outputs needs an end to tell the search", "[rules]") {
   Script script;
-  using Stopped = Ruled<Scripted<>, BothStop>;
-  Stopped const search{{&script}, BothStop{}};
+  using Stopped = Processed<Scripted<>>;
+  Stopped const search{{&script}, both_stop};
   Stopped::State state;
   Vocabulary const vocabulary{.size = 9, .bos = 0};
   std::vector<Token> const prompt{0};
@@ -179,5 +179,5 @@ TEST_CASE("a rule that ends outputs needs an end to tell the search", "[rules]")
   while (hashed_stop({stops}) < 0) ++stops;
   CHECK(planned(goes_on) == 1);
   CHECK_THROWS_WITH(planned(stops),
-                    "sluice: vocabulary.eos = none: a rule ends an output, and there is no end to tell");
+                    "sluice: vocabulary.eos = none: a processor ends an output, and there is no end to tell");
 }

@@ -128,8 +128,8 @@ void check_guesses(Inner inner, std::uint64_t seed, std::int32_t most, std::size
   if constexpr (requires { inner.length.max; }) inner.length.max = most;
   Narrow rule;
   rule.calls = &calls;
-  Ruled<Inner, Narrow> const search{inner, rule};
-  typename Ruled<Inner, Narrow>::State state;
+  Processed<Inner> const search{inner, rule};
+  typename Processed<Inner>::State state;
   Vocabulary const vocabulary{.size = 9, .bos = 0, .eos = {1}};
   for (int round = 0; round < 600; ++round) {
     INFO("round " << round);
@@ -238,6 +238,6 @@ TEST_CASE("a rule learns how many tokens may come from whichever search has the 
   Around around;
   around.beam.length.max = 17;
   CHECK(detail::most_tokens(around, sentence) == 17);
-  CHECK(detail::most_tokens(Ruled<Drafting, Narrow>(around.beam), sentence) == 17);
-  CHECK(detail::most_tokens(Ruled<Endless, Narrow>(), sentence) == Limits::unlimited);
+  CHECK(detail::most_tokens(Processed<Drafting>(around.beam), sentence) == 17);
+  CHECK(detail::most_tokens(Processed<Endless>(), sentence) == Limits::unlimited);
 }

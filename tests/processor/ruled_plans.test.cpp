@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ruled around a search that plans random blocks, trees, forks and cuts: what is run, requested and answered, against
+// Processed around a search that plans random blocks, trees, forks and cuts: what is run, requested and answered, against
 // the rules applied to the tokens themselves.
 #include <sluice/processor/processed.hpp>
 
@@ -24,7 +24,8 @@ namespace {
 
 constexpr auto impossible = -std::numeric_limits<float>::infinity();
 
-using All = Rules<Editing<1>, Restricting<21>, Stopping<30>, Editing<2>, Restricting<22>, Stopping<40>>;
+LogitsProcessorList const all_of_them(Editing<1>{}, Restricting<21>{}, Stopping<30>{}, Editing<2>{}, Restricting<22>{},
+                                      Stopping<40>{});
 
 /// The tokens allowed after an output; `said` is false if there is no restriction.
 std::vector<bool> allowed(std::vector<Token> const& output, std::int32_t left, bool& said) {
@@ -82,8 +83,8 @@ void check_plans(std::uint64_t seed, int rounds) {
   using Inner = Scripted<Back, Takes, Chooses>;
   std::mt19937_64 random(seed);
   Script script;
-  Ruled<Inner, All> const search{Inner{&script, {.max = 20}}, All{}};
-  typename Ruled<Inner, All>::State state;
+  Processed<Inner> const search{Inner{&script, {.max = 20}}, all_of_them};
+  typename Processed<Inner>::State state;
   std::size_t taken_back = 0, over_and_run = 0, refused = 0;
   for (int round = 0; round < rounds; ++round) {
     INFO("round " << round);

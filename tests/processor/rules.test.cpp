@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/forced_score.hpp>
@@ -40,9 +41,10 @@ std::vector<Token> random_tokens(std::mt19937_64& random, int low, int high, int
 }
 
 /// Decodes 20 sentences, with and without a prefix, under a rule.
-template <Search S, Rule R>
-std::vector<Result> under(R const& rule, Table const& table, S const& search, std::vector<Token> const& prefix = {}) {
-  using Both = Ruled<S, R>;
+template <Search S>
+std::vector<Result> under(LogitsProcessorList const& rule, Table const& table, S const& search,
+                          std::vector<Token> const& prefix = {}) {
+  using Both = Processed<S>;
   std::vector<TableRequest<Both>> requests;
   for (std::uint64_t seed = 0; seed < 20; ++seed) requests.push_back({.source = seed, .prefix = prefix});
   return run<everything>(table, requests, Both{search, rule}, Batched{.size = 7});
@@ -167,8 +169,8 @@ TEST_CASE("penalty and bias change the scores as they say", "[rules]") {
       }
       tokens.push_back(choice), sum += best;
     }
-    using Both = Ruled<Greedy, Rules<RepetitionPenalty, TokenBias>>;
-    Both const search{{.length = {.max = 10}}, Rules(RepetitionPenalty{1.7f}, TokenBias{{{5, 0.8f}}})};
+    using Both = Processed<Greedy>;
+    Both const search{{.length = {.max = 10}}, LogitsProcessorList(RepetitionPenalty{1.7f}, TokenBias{{{5, 0.8f}}})};
     auto const result = run_one<everything>(table, seed, search);
     REQUIRE(result.ok());
     CHECK(result.hypotheses[0].tokens == tokens);
@@ -197,8 +199,8 @@ TEST_CASE("where every token is forbidden the sentence fails and says so", "[rul
 
 TEST_CASE("rules give the same under any set of abilities and any batch", "[rules]") {
   Table const table{.size = 9, .scale = 2, .eos_bias = -2, .eos_slope = 0.2, .order = 3};
-  using Rule = Rules<NoRepeatNgram, Forbidden, RepetitionPenalty>;
-  using Both = Ruled<BeamSearch, Rule>;
+  using Rule = LogitsProcessorList;
+  using Both = Processed<BeamSearch>;
   Both const search{{.width = 4, .n_best = 4, .length = {.max = 15}},
                     Rule(NoRepeatNgram{2}, Forbidden(Phrases{{3, 4}, {5}}), RepetitionPenalty{1.3f})};
   auto const decode_all = [&]<Abilities A>(std::size_t batch) {
@@ -233,11 +235,11 @@ struct Broken {
 TEST_CASE("a rule that breaks fails its own sentence only, also among groups of beams", "[rules]") {
   Table const eager{.size = 9, .scale = 3, .eos_bias = -6, .eos_slope = 0.3};
   auto const both = [&]<class S>(S const& search) {
-    std::vector<TableRequest<Ruled<S, Broken>>> requests;
+    std::vector<TableRequest<Processed<S>>> requests;
     std::vector<TableRequest<S>> plain_requests;
     for (std::uint64_t seed = 0; seed < 40; ++seed)
       requests.push_back({.source = seed}), plain_requests.push_back({.source = seed});
-    auto const ruled = run<everything>(eager, requests, Ruled<S, Broken>{search, {}}, Batched{.size = 40});
+    auto const ruled = run<everything>(eager, requests, Processed<S>{search, Broken{}}, Batched{.size = 40});
     auto const free = run<everything>(eager, plain_requests, search, Batched{.size = 40});
     std::size_t failed = 0;
     for (std::size_t i = 0; i < ruled.size(); ++i) {
@@ -259,27 +261,26 @@ struct Choosing : Greedy {
 };
 
 TEST_CASE("a search under a rule needs what it needs alone", "[rules]") {
-  using Known = Ruled<Blockwise<>, ForbidTokens>;
+  using Known = Processed<Blockwise<>>;
   STATIC_REQUIRE(detail::KnownNeeds<Known>);
   STATIC_REQUIRE(needs<Known>() == needs<Blockwise<>>());
-  using Told = Ruled<Choosing, ForbidTokens>;
+  using Told = Processed<Choosing>;
   STATIC_REQUIRE(!detail::KnownNeeds<Told>);
   Told told;
   CHECK(needs(told) == Abilities{});
   told.search.blocks = true;
   CHECK(needs(told) == Abilities{.blocks = true});
-  STATIC_REQUIRE(takes_prefix<Ruled<ForcedScore, ForbidTokens>>());
+  STATIC_REQUIRE(takes_prefix<Processed<ForcedScore>>());
   STATIC_REQUIRE(!takes_prefix<Told>());
 }
 
 TEST_CASE("rules refuse what makes no sense", "[rules]") {
   Table const table{.size = 6};
-  using Both = Ruled<Greedy, ForbidTokens>;
-  auto const result = run_one<everything>(table, 1, Both{{}, {{17}}});
+  using Both = Processed<Greedy>;
+  auto const result = run_one<everything>(table, 1, Both{{}, ForbidTokens{{17}}});
   CHECK(result.failure == Failure::bad_request);
   CHECK(result.message.find("17") != std::string::npos);
-  CHECK_THROWS_AS((check(Ruled<Greedy, NoRepeatNgram>{{}, {-1}})), std::invalid_argument);
-  CHECK_THROWS_AS(
-      (check(Ruled<Greedy, Rules<ForbidTokens, RepetitionPenalty>>{{}, Rules(ForbidTokens{}, RepetitionPenalty{0})})),
-      std::invalid_argument);
+  CHECK_THROWS_AS((check(Processed<Greedy>{{}, NoRepeatNgram{-1}})), std::invalid_argument);
+  CHECK_THROWS_AS((check(Processed<Greedy>{{}, LogitsProcessorList(ForbidTokens{}, RepetitionPenalty{0})})),
+                  std::invalid_argument);
 }

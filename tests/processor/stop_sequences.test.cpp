@@ -2,6 +2,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -86,7 +87,7 @@ TEST_CASE("greedy under stops is greedy cut at its first stop, and costs no row 
     auto const stops = random_stops(random, table);
     auto const prefix = round % 3 == 0 ? std::vector<Token>{3, 4, 3} : std::vector<Token>{};
     Greedy const greedy{.length = {.min = round % 4 == 0 ? 6 : 0, .max = static_cast<std::int32_t>(6 + random() % 7)}};
-    using Stopped = Ruled<Greedy, StopSequences>;
+    using Stopped = Processed<Greedy>;
     auto const uncut = run<everything>(table, some<Greedy>(6, prefix), greedy);
     Counters counters;
     auto const results = run<everything>(table, some<Stopped>(6, prefix), Stopped{greedy, StopSequences(stops)},
@@ -124,7 +125,7 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
       auto const end = table.ends(s.tokens.back()) || !s.finished || s.tokens.size() == 6 ? 0 : 1;
       return beam.penalty.score(s.log_prob, static_cast<std::int32_t>(s.tokens.size()) + end);
     });
-    using Stopped = Ruled<BeamSearch, StopSequences>;
+    using Stopped = Processed<BeamSearch>;
     auto const results = run<everything>(table, std::vector<TableRequest<Stopped>>{{.source = 7, .prefix = prefix}},
                                          Stopped{beam, StopSequences(stops)});
     check_n_best(results.at(0), expected);
@@ -135,7 +136,7 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
 TEST_CASE("what stops behind a line that is run for its forks takes no place of others", "[stop_sequences]") {
   Table const table{.size = 20, .scale = 5, .eos_bias = -1};
   StopSequences const stop({.tokens = {{4}, {5}, {6}}});
-  using Stopped = Ruled<BeamSearch, StopSequences>;
+  using Stopped = Processed<BeamSearch>;
   for (auto const width : {3, 5, 8}) {
     BeamSearch const narrow{.width = width, .n_best = width, .length = {.max = 15}};
     auto wide = narrow;
@@ -156,14 +157,13 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
     table.eos_bias = -3;
     auto const stops = random_stops(random, table);
     Greedy const greedy{.length = {.max = 12}};
-    auto const expected =
-        run<everything>(table, some<Ruled<Greedy, StopSequences>>(6), Ruled{greedy, StopSequences(stops)});
+    auto const expected = run<everything>(table, some<Processed<Greedy>>(6), Processed{greedy, StopSequences(stops)});
     for (auto const kind : {Guesses::as_they_are, Guesses::corrupted, Guesses::eos_first, Guesses::random}) {
       TableChecker model(TableModel<everything>(table), everything), small(TableModel<everything>(table), everything);
       Speculated drafted(model, DraftModel(small));
       Guessing guessing(drafted, kind, 7);
-      Ruled const exact{Blockwise<>{.block = 5, .length = greedy.length}, StopSequences(stops)};
-      auto const results = decode(guessing, some<Ruled<Blockwise<>, StopSequences>>(6), exact);
+      Processed const exact{Blockwise<>{.block = 5, .length = greedy.length}, StopSequences(stops)};
+      auto const results = decode(guessing, some<Processed<Blockwise<>>>(6), exact);
       for (std::size_t i = 0; i < results.size(); ++i) {
         CHECK(same_outputs(results[i], expected[i]));
         CHECK(results[i].hypotheses.at(0).stop == expected[i].hypotheses.at(0).stop);
@@ -171,9 +171,10 @@ TEST_CASE("blockwise under stops is greedy under stops, whatever is guessed", "[
         for (auto const n : results[i].hypotheses.at(0).blocks) settled += static_cast<std::size_t>(n);
         CHECK(settled == results[i].hypotheses.at(0).tokens.size());
       }
-      Ruled const relaxed{Blockwise<acceptance::TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
-                          StopSequences(stops)};
-      auto const guessed = decode(guessing, some<Ruled<Blockwise<acceptance::TopK>, StopSequences>>(6), relaxed);
+      Processed const relaxed{
+          Blockwise<acceptance::TopK>{.block = 5, .accept = {2}, .minimum = 3, .length = greedy.length},
+          StopSequences(stops)};
+      auto const guessed = decode(guessing, some<Processed<Blockwise<acceptance::TopK>>>(6), relaxed);
       for (std::size_t i = 0; i < guessed.size(); ++i) check_stopped(guessed[i], StopSequences(stops), table, i);
       CHECK(model.report() == "");
     }
@@ -187,8 +188,7 @@ TEST_CASE("samples under stops are the same samples cut at their first stops", "
     auto const stops = random_stops(random, table);
     Sample const sample{.temperature = 1, .top_k = round % 2 == 0 ? 0 : 3, .samples = 4, .length = {.max = 9}};
     auto const uncut = run<everything>(table, some<Sample>(4), sample);
-    auto const results =
-        run<everything>(table, some<Ruled<Sample, StopSequences>>(4), Ruled{sample, StopSequences(stops)});
+    auto const results = run<everything>(table, some<Processed<Sample>>(4), Processed{sample, StopSequences(stops)});
     for (std::size_t i = 0; i < uncut.size(); ++i) {
       REQUIRE(results[i].hypotheses.size() == uncut[i].hypotheses.size());
       for (std::size_t j = 0; j < 4; ++j)
@@ -204,10 +204,9 @@ TEST_CASE("a stochastic beam under stops draws from the outputs cut at their fir
     auto const stops = random_stops(random, table);
     auto const all = all_cut(table, 3, {.maximum = 5, .must_finish = false}, stops);
     StochasticBeam const beam{.width = 300, .length = {.max = 5}};
-    auto const result =
-        run<everything>(table, std::vector<TableRequest<Ruled<StochasticBeam, StopSequences>>>{{.source = 3}},
-                        Ruled{beam, StopSequences(stops)})
-            .at(0);
+    auto const result = run<everything>(table, std::vector<TableRequest<Processed<StochasticBeam>>>{{.source = 3}},
+                                        Processed{beam, StopSequences(stops)})
+                            .at(0);
     CHECK(result.hypotheses.size() == all.size());
     check_stopped(result, StopSequences(stops), table, 3);
     double mass = 0;
@@ -224,7 +223,7 @@ TEST_CASE("stops hold in diverse and constrained beams and every preset, in any 
     auto const stops = random_stops(random, table);
     StopSequences const rule(stops);
     auto const check = [&](auto const& search, auto const& verify) {
-      using Stopped = Ruled<std::remove_cvref_t<decltype(search)>, StopSequences>;
+      using Stopped = Processed<std::remove_cvref_t<decltype(search)>>;
       auto const requests = some<Stopped>(6);
       auto const alone = run<everything>(table, requests, Stopped{search, rule}, Batched{.size = 1});
       auto const together = run(plain, table, requests, Stopped{search, rule}, Streaming{.size = 4, .refill_below = 1});
@@ -266,14 +265,15 @@ TEST_CASE("each request has its own stops, beside other rules", "[stop_sequences
   Table const table{.size = 8, .scale = 2, .eos_bias = -9, .eos_slope = 0};
   std::vector<std::string> const strings{"", "", "", "a", "b", "ab", "c", "bc"};
   TokenBytes const bytes(strings);
-  using Both = Ruled<Greedy, Rules<NoRepeatNgram, StopSequences>>;
+  using Both = Processed<Greedy>;
   Greedy const greedy{.length = {.max = 30}};
   auto requests = some<Both>(20);
   for (std::size_t i = 0; i < requests.size(); i += 2)
-    requests[i].search = Both{greedy, Rules(NoRepeatNgram{2}, StopSequences({.strings = {"ca"}, .bytes = bytes}))};
+    requests[i].search =
+        Both{greedy, LogitsProcessorList(NoRepeatNgram{2}, StopSequences({.strings = {"ca"}, .bytes = bytes}))};
   auto const results = run<everything>(
       table, requests,
-      Both{greedy, Rules(NoRepeatNgram{2}, StopSequences({.tokens = {{6, 7}, {7, 6}}, .bytes = bytes}))});
+      Both{greedy, LogitsProcessorList(NoRepeatNgram{2}, StopSequences({.tokens = {{6, 7}, {7, 6}}, .bytes = bytes}))});
   for (std::size_t i = 0; i < results.size(); ++i) {
     auto const& h = results[i].hypotheses.at(0);
     StopOptions const stops = i % 2 == 0 ? StopOptions{.strings = {"ca"}, .bytes = bytes}
@@ -286,11 +286,10 @@ TEST_CASE("each request has its own stops, beside other rules", "[stop_sequences
 
 TEST_CASE("a score that is forced goes past a stop", "[stop_sequences]") {
   Table const table{.size = 6};
-  Ruled const score{ForcedScore{}, StopSequences({.tokens = {{3}}})};
+  Processed const score{ForcedScore{}, StopSequences({.tokens = {{3}}})};
   auto const result =
-      run<everything>(
-          table, std::vector<TableRequest<Ruled<ForcedScore, StopSequences>>>{{.source = 1, .prefix = {3, 4, eos}}},
-          score)
+      run<everything>(table, std::vector<TableRequest<Processed<ForcedScore>>>{{.source = 1, .prefix = {3, 4, eos}}},
+                      score)
           .at(0);
   CHECK(result.hypotheses.at(0).tokens == std::vector<Token>{3, 4, eos});
   CHECK(std::abs(result.hypotheses.at(0).log_prob - log_prob(table, 1, {}, std::vector<Token>{3, 4, eos})) < 1e-5);
@@ -314,7 +313,7 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_sequences]") {
   CHECK(message([] { StopSequences({.tokens = {{3}}, .minimum = -1}); }).find("stops.minimum = -1") !=
         std::string::npos);
   auto const refused = [](Table const& table, StopOptions stops) {
-    auto const result = run_one<everything>(table, 1, Ruled{Greedy{}, StopSequences(std::move(stops))});
+    auto const result = run_one<everything>(table, 1, Processed{Greedy{}, StopSequences(std::move(stops))});
     CHECK(result.failure == Failure::bad_request);
     return result.message;
   };
@@ -323,14 +322,14 @@ TEST_CASE("stops that make no sense are refused by name", "[stop_sequences]") {
   CHECK(refused(table, {.tokens = {{eos}}}).find("end of sentence") != std::string::npos);
   CHECK(refused(table, {.strings = {"x"}, .bytes = few}).find("stops.bytes.size = 2") != std::string::npos);
   CHECK(refused({.size = 6, .has_eos = false}, {.tokens = {{3}}}).find("vocabulary.eos") != std::string::npos);
-  CHECK(
-      run_one<everything>({.size = 6, .has_eos = false}, 1, Ruled{Greedy{.length = {.max = 4}}, StopSequences()}).ok());
+  CHECK(run_one<everything>({.size = 6, .has_eos = false}, 1, Processed{Greedy{.length = {.max = 4}}, StopSequences()})
+            .ok());
 }
 
 TEST_CASE("behind a stop nothing is run, and the end that the search is told of is not shown", "[stop_sequences]") {
   Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
   std::vector<Token> const prompt{bos};
-  Ruled const search{Greedy{}, StopSequences({.tokens = {{3}}})};
+  Processed const search{Greedy{}, StopSequences({.tokens = {{3}}})};
   std::remove_cvref_t<decltype(search)>::State state;
   search.begin(state, {.vocabulary = &vocabulary, .prompt = prompt, .last = bos});
   StepPlan step;

@@ -48,7 +48,7 @@ using Pieces = std::vector<std::string>;
 template <class S>
 std::size_t stream_all(Table const& table, S const& search, StopOptions const& stops, std::vector<Token> const& prefix,
                        IncludeStop kept) {
-  using Stopped = Ruled<S, StopSequences>;
+  using Stopped = Processed<S>;
   StopSequences const rule(stops);
   TableModel<everything> model(table);
   Decoder decoder(model, Stopped{search, rule}, Streaming{.size = 3, .refill_below = 1});

@@ -177,5 +177,5 @@ TEST_CASE("every search can be simultaneous, alone and in any batch", "[simultan
   check_search(StochasticBeam{.width = 3, .length = length});
   check_search(Blockwise{.length = length});
   check_search(ConstrainedBeamSearch{.beam = {.width = 4, .length = length}});
-  check_search(Ruled{BeamSearch{.width = 3, .length = length}, Rules(NoRepeatNgram{.n = 3})});
+  check_search(Processed{BeamSearch{.width = 3, .length = length}, LogitsProcessorList(NoRepeatNgram{.n = 3})});
 }

@@ -4,6 +4,7 @@
 #include <sluice/decode/schedule.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>
@@ -189,13 +190,13 @@ TEST_CASE("best first under rules", "[best_first]") {
     INFO("seed " << seed);
     auto const made = any_case(random);
     auto const compare = [&]<class Rule>(Rule const& rule) {
-      Ruled<BestFirstBeam, Rule> const search{made.search, rule};
-      Ruled<BeamSearch, Rule> const beam{made.beam, rule};
+      Processed<BestFirstBeam> const search{made.search, rule};
+      Processed<BeamSearch> const beam{made.beam, rule};
       for (auto const able : {everything, Abilities{}, Abilities{.ragged = true}}) {
         auto const found =
-            run_forking(able, made.table, some_requests<Ruled<BestFirstBeam, Rule>>(seed, made.prefix), search);
+            run_forking(able, made.table, some_requests<Processed<BestFirstBeam>>(seed, made.prefix), search);
         auto const expected =
-            run_forking(able, made.table, some_requests<Ruled<BeamSearch, Rule>>(seed, made.prefix), beam);
+            run_forking(able, made.table, some_requests<Processed<BeamSearch>>(seed, made.prefix), beam);
         for (std::size_t i = 0; i < found.size(); ++i) CHECK(same_outputs(found[i], expected[i]));
       }
     };
@@ -206,8 +207,8 @@ TEST_CASE("best first under rules", "[best_first]") {
 
 TEST_CASE("best first under stops", "[best_first]") {
   StopSequences const stop({.tokens = {{4}, {5, 6}}});
-  using Found = Ruled<BestFirstBeam, StopSequences>;
-  using Expected = Ruled<BeamSearch, StopSequences>;
+  using Found = Processed<BestFirstBeam>;
+  using Expected = Processed<BeamSearch>;
   std::size_t stopped = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Table const table{

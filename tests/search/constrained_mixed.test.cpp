@@ -5,6 +5,7 @@
 #include <sluice/model/ensemble.hpp>
 #include <sluice/output/shortlist_projection.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 
 #include <support/catch.hpp>
@@ -178,10 +179,10 @@ TEST_CASE("a request that makes no sense fails alone, and says what is wrong", "
 }
 
 TEST_CASE("a rule bans what it bans, but a constraint wins", "[constrained_mixed]") {
-  using Both = Ruled<Constrained, Rules<NoRepeatNgram, ForbidTokens>>;
+  using Both = Processed<Constrained>;
   auto const table = Table{.size = 10, .scale = 4, .eos_bias = -3, .order = 1};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Both search{usual, Rules(NoRepeatNgram{2}, ForbidTokens{{5, 9}})};
+    Both search{usual, LogitsProcessorList(NoRepeatNgram{2}, ForbidTokens{{5, 9}})};
     search.search.constraints = Constraints({.all = {{5}, {6, 7}, {6, 7}}});
     auto const result = run_one<everything>(table, seed, search);
     check_constraints(result, search.search.constraints.lists());
@@ -195,12 +196,12 @@ TEST_CASE("a rule bans what it bans, but a constraint wins", "[constrained_mixed
       CHECK(std::ranges::count(h.tokens, 5) >= 1);
     }
   }
-  using Alone = Ruled<BeamSearch, NoRepeatNgram>;
-  using Free = Ruled<Constrained, NoRepeatNgram>;
+  using Alone = Processed<BeamSearch>;
+  using Free = Processed<Constrained>;
   auto const beam = usual.beam;
   for (std::uint64_t seed = 0; seed < 40; ++seed)
-    CHECK(identical(run_one<everything>(table, seed, Free{{.beam = beam}, {2}}),
-                    run_one<everything>(table, seed, Alone{beam, {2}})));
+    CHECK(identical(run_one<everything>(table, seed, Free{{.beam = beam}, NoRepeatNgram{2}}),
+                    run_one<everything>(table, seed, Alone{beam, NoRepeatNgram{2}})));
 }
 
 TEST_CASE("an ensemble meets constraints, in any batch", "[constrained_mixed]") {

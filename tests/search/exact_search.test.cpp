@@ -3,6 +3,7 @@
 #include <sluice/decode/schedule.hpp>
 #include <sluice/model/restarting.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -178,9 +179,10 @@ TEST_CASE("exact search is the same for every list, floor, schedule and model", 
 
 TEST_CASE("exact search under a rule", "[exact]") {
   Table const table{.size = 6, .scale = 3};
-  using Search = Ruled<ExactSearch, ForbidTokens>;
+  using Search = Processed<ExactSearch>;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    auto const result = run_one<cutting>(table, seed, Search{{.n_best = 3, .list = 2, .length = {.max = 4}}, {{4}}});
+    auto const result =
+        run_one<cutting>(table, seed, Search{{.n_best = 3, .list = 2, .length = {.max = 4}}, ForbidTokens{{4}}});
     auto all = all_sequences(table, seed, {.maximum = 4});
     std::erase_if(all, [](Sequence const& one) { return std::ranges::find(one.tokens, 4) != one.tokens.end(); });
     check_n_best(result, n_best(all, 3, [](Sequence const& one) { return one.log_prob; }));

@@ -335,9 +335,9 @@ TEST_CASE("particle sample: under a rule, the model is the one that the rule lea
   }
   for (auto const proposal : proposals) {
     INFO(name(proposal));
-    Ruled<Of, Without5> const search(Of{.particles = 4, .proposal = proposal, .length{.max = 5}, .potential = hashed},
-                                     Without5{});
-    std::vector<TableRequest<Ruled<Of, Without5>>> requests(1000);
+    Processed<Of> const search(Of{.particles = 4, .proposal = proposal, .length{.max = 5}, .potential = hashed},
+                               Without5{});
+    std::vector<TableRequest<Processed<Of>>> requests(1000);
     for (std::size_t i = 0; i < requests.size(); ++i) requests[i].source = 2, requests[i].seed = i;
     check_unbiased<HashedPotential>(run(table, requests, search), exact);
   }

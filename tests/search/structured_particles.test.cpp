@@ -4,6 +4,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/search/constraints.hpp>
 #include <sluice/search/particle_sample.hpp>
 #include <sluice/search/sample.hpp>
@@ -53,7 +54,7 @@ TEST_CASE("structured particles: the model's distribution over texts that match"
         exact);
   }
   // Under masks the outputs are the same and the model another: Z is 1, and the distance stays.
-  using Masked = Structured<ParticleSample<Indicator<Structure>>>;
+  using Masked = Processed<ParticleSample<Indicator<Structure>>>;
   Masked const masked(ParticleSample<Indicator<Structure>>{.particles = 4, .length{.max = 5}, .potential{structure}},
                       structure);
   auto const bent = run_one(language.table, 3, masked);

@@ -245,14 +245,15 @@ TEST_CASE("a distance of 0, and the best 1, are exact; a minimum keeps more", "[
 
 TEST_CASE("rules hold in exact blocks", "[blockwise]") {
   Table const table{.size = 7, .scale = 3, .eos_bias = -3, .eos_slope = 0.2, .order = 1};
-  using Plain = Ruled<Greedy, NoRepeatNgram>;
-  using Blocks = Ruled<Blockwise<>, NoRepeatNgram>;
+  using Plain = Processed<Greedy>;
+  using Blocks = Processed<Blockwise<>>;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    auto const expected = run_one<everything>(table, seed, Plain{{.length = {.max = 20}}, {2}});
+    auto const expected = run_one<everything>(table, seed, Plain{{.length = {.max = 20}}, NoRepeatNgram{2}});
     for (auto const kind : every)
-      CHECK(same_outputs(guessed<everything>(table, table, kind, {{.source = seed}},
-                                             Blocks{{.block = 5, .length = {.max = 20}}, {2}}, Batched{})[0],
-                         expected));
+      CHECK(
+          same_outputs(guessed<everything>(table, table, kind, {{.source = seed}},
+                                           Blocks{{.block = 5, .length = {.max = 20}}, NoRepeatNgram{2}}, Batched{})[0],
+                       expected));
   }
 }
 

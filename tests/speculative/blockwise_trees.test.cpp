@@ -217,11 +217,11 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
                                     .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
     auto const drawn = run<everything>(table, tree_requests<Sample>(seed, table, 6),
                                        Sample{.temperature = 0.7f, .top_k = rule.truncation.top_k, .length = length});
-    using Now = Ruled<Greedy, NowAndThen>;
-    using NowInBlocks = Ruled<Blockwise<>, NowAndThen>;
+    using Now = Processed<Greedy>;
+    using NowInBlocks = Processed<Blockwise<>>;
     auto const now = run<everything>(table, tree_requests<Now>(seed, table, 6), Now{Greedy{.length = length}, {}});
-    using Never = Ruled<Greedy, NoRepeatNgram>;
-    using NeverInBlocks = Ruled<Blockwise<>, NoRepeatNgram>;
+    using Never = Processed<Greedy>;
+    using NeverInBlocks = Processed<Blockwise<>>;
     auto const kept =
         run<everything>(table, tree_requests<Never>(seed, table, 6), Never{Greedy{.length = length}, NoRepeatNgram{2}});
     for (auto const claimed : {everything, with_trees}) {

@@ -115,16 +115,16 @@ Blockwise<acceptance::Rejection> drawing(std::int32_t branches) {
 }  // namespace
 
 TEST_CASE("drawn guesses under a restricting rule: outputs are distributed as the model under it", "[blockwise]") {
-  using Narrowed = Ruled<Blockwise<acceptance::Rejection>, ByLast>;
-  auto const chain = check_drawn(Narrowed{drawing(1), {}}, ByLast::allows);
-  auto const tree = check_drawn(Narrowed{drawing(4), {}}, ByLast::allows);
+  using Narrowed = Processed<Blockwise<acceptance::Rejection>>;
+  auto const chain = check_drawn(Narrowed{drawing(1), ByLast{}}, ByLast::allows);
+  auto const tree = check_drawn(Narrowed{drawing(4), ByLast{}}, ByLast::allows);
   CHECK(tree > chain);
 }
 
 TEST_CASE("rules around rules hold for drawn guesses", "[blockwise]") {
-  using Twice = Ruled<Ruled<Blockwise<acceptance::Rejection>, ForbidTokens>, ForbidTokens>;
+  using Twice = Processed<Processed<Blockwise<acceptance::Rejection>>>;
   for (std::int32_t const branches : {1, 3})
-    check_drawn(Twice{{drawing(branches), ForbidTokens{{3}}}, ForbidTokens{{8}}},
+    check_drawn(Twice{Processed{drawing(branches), ForbidTokens{{3}}}, ForbidTokens{{8}}},
                 [](Token, Token next) { return next > 3 && next < 8; });
 }
 

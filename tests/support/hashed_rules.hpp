@@ -4,9 +4,9 @@
 #pragma once
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <support/catch.hpp>
 

@@ -3,6 +3,7 @@
 /// All prompts through one search.
 #pragma once
 
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/decoder.hpp>
@@ -10,7 +11,6 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 
 #include <text/bias.hpp>
@@ -48,9 +48,11 @@ inline void tell(sluice::Statistics const& s, double seconds) {
 }
 
 /// Prints an output for every prompt. \returns the program's exit code
-/// \param grammar  of the text that is printed, stops included
+/// \param grammar   of the text that is printed, stops included
+/// \param samplers  that look at the tokens generated so far
 template <class Search>
-int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, Search search) {
+int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, Search search,
+        sluice::LogitsProcessorList const& samplers = {}) {
   using Clock = std::chrono::steady_clock;
   auto const& tokenizer = engine.tokenizer();
   auto const bytes = tokenizer.token_bytes();
@@ -60,16 +62,16 @@ int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, 
   auto const bias = text::make_bias(options.biased, options.bias_once, [&](std::string const& phrase) {
     return text::spellings_within(phrase, [&](std::string const& text) { return tokenizer.tokens(text, false); });
   });
-  using Laws = sluice::Rules<sluice::StopSequences, sluice::Structure, sluice::Bias>;
-  using Ruled = sluice::Ruled<Search, Laws>;
+  sluice::LogitsProcessorList processors(stops, structure, bias);
+  processors.append(samplers);
   Output output(options, stops);
   auto const begin = Clock::now();
-  sluice::Decoder decoder(engine.model(), Ruled(std::move(search), Laws(stops, structure, bias)),
+  sluice::Decoder decoder(engine.model(), std::move(search),
                           sluice::Streaming{.size = static_cast<std::size_t>(options.parallel), .refill_below = 1},
                           intake(options, engine));
   for (auto const& prompt : options.prompts) {
     auto tokens = tokenizer.tokens(options.system + prompt, true, options.special);
-    decoder.submit({.prompt = std::move(tokens), .seed = options.seed});
+    decoder.submit({.prompt = std::move(tokens), .processors = processors, .seed = options.seed});
   }
 
   sluice::Result result;

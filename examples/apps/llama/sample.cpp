@@ -4,7 +4,6 @@
 
 #include <llama/run.hpp>
 #include <string_view>
-#include <tuple>
 
 namespace generate {
 
@@ -17,14 +16,13 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
                    .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
                    .length = length,
                    .branches = o.branches});
-  auto search = o.samplers.search();
-  auto& dry = std::get<sluice::Dry>(search.rule.rules);
-  if (dry.multiplier > 0)
-    dry.breakers =
+  auto samplers = o.samplers;
+  if (samplers.dry.multiplier > 0)
+    samplers.dry.breakers =
         sluice::SequenceBreakers::from_text(engine.tokenizer().token_bytes(), o.breakers, [&](std::string_view rest) {
           return engine.tokenizer().tokens(rest, false);
         });
-  return run(o, engine, grammar, search);
+  return run(o, engine, grammar, samplers.sample, samplers.processors());
 }
 
 }  // namespace generate

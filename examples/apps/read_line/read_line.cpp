@@ -13,6 +13,7 @@
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/ctc_prefix_model.hpp>
 #include <sluice/frames/lexicon.hpp>
+#include <sluice/frames/rules.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>
@@ -20,7 +21,6 @@
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/search/exact_search.hpp>
 
 #include <text/bias.hpp>

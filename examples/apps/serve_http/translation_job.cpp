@@ -173,12 +173,11 @@ TranslationJob::TranslationJob(std::vector<sluice::Token> its_source, std::vecto
       constraints_(std::move(constraints)),
       stop_(std::move(stop)),
       stream_(stop_) {
-  auto const& [ngrams, repetition, forbidden] = masks.rules;
   // Sampling marks by itself.
   sluice::GreenList const green{settings_->search.search == SearchName::sample ? sluice::Watermark{}
                                                                                : settings_->watermark};
-  search =
-      Search(Plain(plain_search(*settings_, constraints_), Rules(ngrams, repetition, forbidden, stop_, bias, green)));
+  search = Search(Plain(plain_search(*settings_, constraints_),
+                        {masks.ngrams, masks.repetition, masks.forbidden, stop_, bias, green}));
   if (settings_->told >= 0) search.best = settings_->told, search.notes = std::make_shared<Notes>();
 }
 

@@ -35,13 +35,10 @@
 namespace serve {
 
 using Constrained = sluice::ConstrainedBeamSearch<translate::WholeWords>;
-using Rules = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::StopSequences,
-                            sluice::Bias, sluice::GreenList>;
 /// Every search of translate. A beam without constraints is a constrained beam with none, decision for decision.
-using Plain = sluice::Ruled<
+using Plain = sluice::Processed<
     sluice::OneOf<sluice::Greedy, Constrained, sluice::Sample, sluice::Blockwise<sluice::acceptance::Exact>,
-                  sluice::Blockwise<sluice::acceptance::TopK>>,
-    Rules>;
+                  sluice::Blockwise<sluice::acceptance::TopK>>>;
 using Search = Retold<Plain>;
 
 /// What all jobs share.

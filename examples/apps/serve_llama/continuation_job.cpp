@@ -69,9 +69,8 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
   if (dry.multiplier > 0) dry.breakers = texts.breakers;
   sluice::GreenList const green{settings_->samples() ? sluice::Watermark{}
                                                      : settings_->watermark};  // sampling marks itself
-  sluice::Rules const rules(sluice::TokenBias{settings_->biases}, settings_->penalties, dry, stop_, structure, bias,
-                            green);
-  search = Continuation(Continuing(search_of(*settings_), rules));
+  search = Continuation(Continuing(search_of(*settings_), {sluice::TokenBias{settings_->biases}, settings_->penalties,
+                                                           dry, stop_, structure, bias, green}));
   if (!wants.logprobs) return;
   search.best = *wants.logprobs, search.notes = std::make_shared<Notes>();
   search.ends = settings_->most == 0;

@@ -28,12 +28,10 @@
 
 namespace serve {
 
-/// Any of the searches, with structured outputs, stops and biases.
-using Continuing = sluice::Ruled<
+/// Any of the searches, with structured outputs, stops and biases: inside Retold, whose rows they do not see.
+using Continuing = sluice::Processed<
     sluice::OneOf<sluice::Greedy, sluice::Sample, sluice::BeamSearch, sluice::Blockwise<sluice::acceptance::Exact>,
-                  sluice::Blockwise<sluice::acceptance::Sampling>>,
-    sluice::Rules<sluice::TokenBias, sluice::Penalties, sluice::Dry, sluice::StopSequences, sluice::Structure,
-                  sluice::Bias, sluice::GreenList>>;
+                  sluice::Blockwise<sluice::acceptance::Sampling>>>;
 using Continuation = Retold<Continuing>;
 
 /// What all jobs share.

@@ -95,12 +95,12 @@ int run(Options const& options) {
   auto const& tokenizer = models.tokenizer();
   sluice::TokenTrie const trie(tokenizer.bytes(), models.vocabulary());
   sluice::BeamSearch const beam{.width = options.width, .length = {.max = 64}};
-  sluice::Structured<sluice::BeamSearch> const search{beam, {form.sentences().behind_space(), trie}};
+  sluice::Structure const structure(form.sentences().behind_space(), trie);
 
   std::vector<std::vector<sluice::Token>> sources;
   for (auto const& line : lines) sources.push_back(tokenizer.encode(line));
   auto model = models.make();
-  auto const results = sluice::decode(model, sources, search, sluice::Batched{}, models.output());
+  auto const results = sluice::decode(model, sources, beam, structure, sluice::Batched{}, models.output());
   for (auto const& result : results) {
     if (!result.ok()) throw std::runtime_error(result.message);
     auto tokens = result.hypotheses.front().tokens;

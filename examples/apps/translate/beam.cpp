@@ -7,8 +7,7 @@
 namespace translate {
 
 std::unique_ptr<Decoders> make_beam(Options const& options, Models& models, Restrictions const& restrictions) {
-  return make_workers(options, models,
-                      sluice::Ruled<sluice::BeamSearch, Restrictions>{make_beam_search(options), restrictions});
+  return make_workers(options, models, make_beam_search(options), restrictions.processors);
 }
 
 }  // namespace translate

@@ -10,9 +10,7 @@ std::unique_ptr<Decoders> make_best_first(Options const& options, Models& models
   auto beam = make_beam_search(options);
   if (!options.preset)
     beam.early_stopping.rule = sluice::EarlyStopping::Rule::exact;  // else the preset's own, if it proves anything
-  return make_workers(
-      options, models,
-      sluice::Ruled<sluice::BestFirstBeam, Bans>{sluice::BestFirstBeam::as_beam(beam), bans(restrictions)});
+  return make_workers(options, models, sluice::BestFirstBeam::as_beam(beam), restrictions.processors);
 }
 
 }  // namespace translate

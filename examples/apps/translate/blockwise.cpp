@@ -17,7 +17,7 @@ std::unique_ptr<Decoders> make_accepting(A const& accept, Options const& options
                                     .adaptive = options.adaptive,
                                     .branches = options.branches,
                                     .nodes = options.tree_nodes};
-  return make_workers(options, models, sluice::Ruled<sluice::Blockwise<A>, Restrictions>{search, restrictions});
+  return make_workers(options, models, search, restrictions.processors);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct OwnSearch {
   }
   template <class S>
   std::optional<S> operator()(S const& shared, Sentence const& sentence) const {
-    return S{around(shared.search.beam, sentence.constraints), shared.rule};
+    return around(shared.beam, sentence.constraints);
   }
 };
 
@@ -35,7 +35,7 @@ struct OwnSearch {
 std::unique_ptr<Decoders> make_constrained(Options const& options, Models& models, Restrictions const& restrictions) {
   OwnSearch const own{options.grid_base, options.prune_finished};
   auto const search = own.around(make_beam_search(options), {});
-  return make_workers(options, models, sluice::Ruled<Constrained, Restrictions>{search, restrictions}, own);
+  return make_workers(options, models, search, restrictions.processors, own);
 }
 
 }  // namespace translate

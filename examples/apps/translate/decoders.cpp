@@ -11,7 +11,7 @@ std::unique_ptr<Decoders> make_decoders(Options const& options, Models& models, 
     case SearchName::best_first: return make_best_first(options, models, restrictions);
     case SearchName::sample: return make_sample(options, models, restrictions);
     case SearchName::blockwise: return make_blockwise(options, models, restrictions);
-    case SearchName::score: return make_score(options, models, std::get<sluice::Structure>(restrictions.rules));
+    case SearchName::score: return make_score(options, models, restrictions.structure);
     case SearchName::beam: break;
   }
   return options.constrained() ? make_constrained(options, models, restrictions)

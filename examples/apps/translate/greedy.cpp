@@ -10,7 +10,7 @@ std::unique_ptr<Decoders> make_greedy(Options const& options, Models& models, Re
   sluice::Greedy const search{.length = {.min = options.min_length, .max = options.max_length},
                               .scores =
                                   options.repetition_penalty != 1 || !options.trace.empty() || options.confidence};
-  return make_workers(options, models, sluice::Ruled<sluice::Greedy, Restrictions>{search, restrictions});
+  return make_workers(options, models, search, restrictions.processors);
 }
 
 }  // namespace translate

@@ -22,7 +22,7 @@ Masks make_masks(Options const& options, std::vector<std::string> const& forbidd
     phrases.push_back(word);
     phrases.push_back(tokenizer.encode_inside(phrase));
   }
-  return Masks({.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::Forbidden(phrases));
+  return {{.n = options.no_repeat_ngram}, {.penalty = options.repetition_penalty}, sluice::Forbidden(phrases)};
 }
 
 sluice::Bias make_bias(std::vector<text::BiasTerm> const& terms, bool once, Tokenizer const& tokenizer) {

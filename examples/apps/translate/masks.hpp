@@ -5,7 +5,7 @@
 
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
-#include <sluice/processor/processed.hpp>
+#include <sluice/processor/phrase.hpp>
 
 #include <text/bias.hpp>
 #include <translate/options.hpp>
@@ -16,7 +16,11 @@
 
 namespace translate {
 
-using Masks = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden>;
+struct Masks {
+  sluice::NoRepeatNgram ngrams{};
+  sluice::RepetitionPenalty repetition{};
+  sluice::Forbidden forbidden{};
+};
 
 /// \throws text::InputError  if the file of phrases cannot be read
 Masks make_masks(Options const& options, Tokenizer const& tokenizer);

@@ -6,13 +6,15 @@
 namespace translate {
 
 std::unique_ptr<Decoders> make_sample(Options const& options, Models& models, Restrictions const& restrictions) {
-  auto search = options.samplers.search();
-  search.search.temperature = options.temperature;
-  search.search.top_k = options.top_k, search.search.top_p = options.top_p;
-  search.search.samples = options.candidates;
-  search.search.watermark = options.watermark.read();
-  search.search.length = {.min = options.min_length, .max = options.max_length};
-  return make_workers(options, models, sluice::Ruled<text::Samplers::Looking, Restrictions>{search, restrictions});
+  auto search = options.samplers.sample;
+  search.temperature = options.temperature;
+  search.top_k = options.top_k, search.top_p = options.top_p;
+  search.samples = options.candidates;
+  search.watermark = options.watermark.read();
+  search.length = {.min = options.min_length, .max = options.max_length};
+  auto processors = restrictions.processors;
+  processors.append(options.samplers.processors());
+  return make_workers(options, models, search, processors);
 }
 
 }  // namespace translate

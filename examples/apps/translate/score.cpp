@@ -7,7 +7,7 @@ namespace translate {
 
 std::unique_ptr<Decoders> make_score(Options const& options, Models& models, sluice::Structure const& structure) {
   sluice::ForcedScore const search{.penalty = {.alpha = options.length_penalty.value_or(1)}};
-  return make_workers(options, models, sluice::Structured<sluice::ForcedScore>{search, structure});
+  return make_workers(options, models, search, structure);
 }
 
 }  // namespace translate

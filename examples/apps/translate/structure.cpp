@@ -3,8 +3,6 @@
 
 #include <translate/structure.hpp>
 
-#include <tuple>
-
 namespace translate {
 
 sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models) {
@@ -18,13 +16,7 @@ sluice::GreenList make_mark(Options const& options) {
 
 Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias,
                           sluice::GreenList const& mark) {
-  auto const& [ngrams, repetition, forbidden] = masks.rules;
-  return Restrictions(ngrams, repetition, forbidden, structure, bias, mark);
-}
-
-Bans bans(Restrictions const& restrictions) {
-  auto const& [ngrams, repetition, forbidden, structure, bias, mark] = restrictions.rules;
-  return Bans(ngrams, repetition, forbidden, structure);
+  return {{masks.ngrams, masks.repetition, masks.forbidden, structure, bias, mark}, structure};
 }
 
 }  // namespace translate

@@ -3,6 +3,7 @@
 /// The grammar that all translations match: --grammar, --json-schema, --regex.
 #pragma once
 
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
@@ -18,14 +19,13 @@ namespace translate {
 sluice::Structure make_structure(sluice::Grammar const& grammar, Models const& models);
 
 /// All that the command line forbids, what it prefers, and the mark of searches that do not draw.
-using Restrictions = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden,
-                                   sluice::Structure, sluice::Bias, sluice::GreenList>;
+struct Restrictions {
+  sluice::LogitsProcessorList processors{};
+  sluice::Structure structure{};  ///< one of them
+};
 Restrictions restrictions(Masks const& masks, sluice::Structure const& structure, sluice::Bias const& bias,
                           sluice::GreenList const& mark);
-/// The mark that a rule makes; none if there is no watermark, or the search makes it.
+/// The mark that a processor makes; none if there is no watermark, or the search makes it.
 sluice::GreenList make_mark(Options const& options);
-/// The same without what adds to scores, for searches that do not bear it.
-using Bans = sluice::Rules<sluice::NoRepeatNgram, sluice::RepetitionPenalty, sluice::Forbidden, sluice::Structure>;
-Bans bans(Restrictions const& restrictions);
 
 }  // namespace translate

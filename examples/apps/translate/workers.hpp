@@ -3,6 +3,7 @@
 /// The decoders behind Decoders, for the files that each compile one search.
 #pragma once
 
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
@@ -42,11 +43,12 @@ struct OneSearch {
 template <sluice::Search S, class Own>
 class Workers final : public Decoders {
  public:
-  Workers(Options const& options, Models& models, S const& search, Own const& own) {
+  Workers(Options const& options, Models& models, S const& search, sluice::LogitsProcessorList const& processors,
+          Own const& own) {
     auto const schedule = Schedule::named(options);
     sluice::Intake const intake{.window = options.window.value_or(0), .encode_ahead = options.encode_ahead};
     for (std::size_t i = 0; i < options.threads; ++i)
-      workers_.push_back(std::make_unique<Worker>(models, search, schedule, intake, options, own));
+      workers_.push_back(std::make_unique<Worker>(models, search, processors, schedule, intake, options, own));
   }
 
   void run(Exchange& exchange) override {
@@ -81,9 +83,10 @@ class Workers final : public Decoders {
 
  private:
   struct Worker {
-    Worker(Models& models, S const& search, Schedule const& schedule, sluice::Intake const& intake,
-           Options const& options, Own const& own_search)
+    Worker(Models& models, S const& search, sluice::LogitsProcessorList its_processors, Schedule const& schedule,
+           sluice::Intake const& intake, Options const& options, Own const& own_search)
         : shared(search),
+          processors(std::move(its_processors)),
           own(own_search),
           model(models.make()),
           decoder(model, search, schedule, models.output(), {}, intake),
@@ -118,6 +121,7 @@ class Workers final : public Decoders {
         auto const id = decoder.submit({.source = std::move(sentence.source),
                                         .prefix = std::move(sentence.prefix),
                                         .search = std::move(search),
+                                        .processors = processors,
                                         .seed = sentence.seed,
                                         .confidence = confidence});
         places.emplace(id, sentence.place);
@@ -135,6 +139,7 @@ class Workers final : public Decoders {
     }
 
     S shared;
+    sluice::LogitsProcessorList processors;
     Own own;
     Model model;
     sluice::Decoder<Model, S, Schedule, Output, Trace> decoder;
@@ -150,8 +155,9 @@ class Workers final : public Decoders {
 
 /// Decoders for one search.
 template <sluice::Search S, class Own = OneSearch>
-std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search, Own const& own = {}) {
-  return std::make_unique<Workers<S, Own>>(options, models, search, own);
+std::unique_ptr<Decoders> make_workers(Options const& options, Models& models, S const& search,
+                                       sluice::LogitsProcessorList const& processors, Own const& own = {}) {
+  return std::make_unique<Workers<S, Own>>(options, models, search, processors, own);
 }
 
 }  // namespace translate

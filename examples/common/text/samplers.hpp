@@ -3,9 +3,9 @@
 /// Samplers as options of a command line, under llama.cpp's names.
 #pragma once
 
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/penalties.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/search/sample.hpp>
 
 #include <text/lines.hpp>
@@ -26,8 +26,6 @@ struct Samplers {
   sluice::Dry dry{};
   std::string order = "hugging_face";
   bool given = false;  // any of them
-
-  using Looking = sluice::Ruled<sluice::Sample, sluice::Rules<sluice::Penalties, sluice::Dry>>;
 
   /// \param add  (name, value, type, text) -> CLI::Option*
   /// \returns those
@@ -117,7 +115,8 @@ struct Samplers {
     if (sample.xtc.probability > 0 && sample.xtc.threshold > 0.5f)
       throw InputError("--xtc-probability has no effect with --xtc-threshold above 0.5, as no two tokens have that");
   }
-  Looking search() const { return {sample, sluice::Rules(penalties, dry)}; }
+  /// Those that look at the tokens generated so far.
+  sluice::LogitsProcessorList processors() const { return {penalties, dry}; }
 };
 
 }  // namespace text

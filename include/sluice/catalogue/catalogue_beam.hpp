@@ -12,13 +12,13 @@
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/detail/beam_state.hpp>
 #include <sluice/search/detail/beam_steps.hpp>
@@ -43,14 +43,14 @@ enum class Among : std::uint8_t {
 
 inline namespace SLUICE_ISA {
 
-/// BeamSearch over the items of a catalogue, with its options. It finds what Catalogued<BeamSearch> finds and is meant
+/// BeamSearch over the items of a catalogue, with its options. It finds what BeamSearch with InCatalogue finds and is meant
 /// for beams of 50 to 512. Each line is asked only for the scores of its node's children, no set of the vocabulary's
 /// size is built, and the best candidates are found in one pass: a step takes O(children + width log width) on top of
 /// model and output layer. Nothing is allocated once warm.
 ///
 /// Not supported: BeamSearch::sibling_penalty, Pruning::max_per_parent and Pruning::relative_local_threshold, which
 /// need a line's children in order. BeamSearch::stage and at_maximum have no effect, since no output reaches the
-/// maximum length. Rules around it (Ruled) that edit scores have no effect, since they leave probes alone.
+/// maximum length. Processors that edit scores have no effect, since they leave probes alone.
 struct CatalogueBeam {
   BeamSearch beam{};
   InCatalogue items{};
@@ -72,7 +72,7 @@ struct CatalogueBeam {
   template <class = void>
   void check() const {
     auto const need = [](bool has_none, char const* name, auto const& value) {
-      require(has_none, name, value, "a CatalogueBeam has none: use Catalogued<BeamSearch>");
+      require(has_none, name, value, "a CatalogueBeam has none: use BeamSearch with InCatalogue");
     };
     beam.check();
     require(!items.trivial(), "items", "no catalogue", "must have one");

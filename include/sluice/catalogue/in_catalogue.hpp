@@ -8,10 +8,10 @@
 #include <sluice/catalogue/catalogue.hpp>
 #include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/processor/processed.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -132,7 +132,7 @@ namespace detail {
 struct ChildrenLists;
 }  // namespace detail
 
-/// Outputs are items of a catalogue, except those that are switched off: a Rule for any search, `Catalogued<S>`. An
+/// Outputs are items of a catalogue, except those that are switched off: a logits processor for any search. An
 /// output ends where an item does; without eos, all items must have exactly as many tokens as outputs have. Impossible
 /// requests are refused at the start: a forced prefix that no remaining item begins with, or a maximum length below the
 /// longest item plus eos (so that no output ends incomplete).
@@ -269,9 +269,5 @@ class InCatalogue {
   Catalogue catalogue_;
   SwitchedOff off_;
 };
-
-/// Any search, with all outputs items of a catalogue.
-template <Search S>
-using Catalogued = Ruled<S, InCatalogue>;
 
 }  // namespace sluice::inline v0

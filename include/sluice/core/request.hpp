@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
@@ -34,9 +35,11 @@ template <class Source, class SearchType>
 struct Request {
   Source
       source{};  ///< kept until the result is there; if it is a view or a pointer, what it refers to must live until then
-  std::vector<Token> prompt{};          ///< fed, not part of the output; empty = bos
-  std::vector<Token> prefix{};          ///< the output begins with these
-  std::optional<SearchType> search{};   ///< replaces the decoder's search; a copy, so it may go after submit()
+  std::vector<Token> prompt{};         ///< fed, not part of the output; empty = bos
+  std::vector<Token> prefix{};         ///< the output begins with these
+  std::optional<SearchType> search{};  ///< replaces the decoder's search; a copy, so it may go after submit()
+  /// Logits processors, applied in order: grammars, stop sequences, penalties, biases, bans, your own
+  LogitsProcessorList processors{};
   std::optional<std::uint64_t> seed{};  ///< of its random numbers; by default the request's id
   /// The output has only these tokens, those of its prefix, those that the search needs, and eos; probabilities are over them
   /// only. See ShortlistProjection.

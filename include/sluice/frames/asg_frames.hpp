@@ -6,12 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/detail/frame_sources.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -63,7 +63,7 @@ std::vector<Token> unpack_repetitions(std::span<Token const> packed, Token first
   return labels;
 }
 
-/// What transitions add to the texts of AsgFrames, as a Rule of CtcBeamSearch: with it, a hypothesis' score sums, over its alignments,
+/// What transitions add to the texts of AsgFrames, as the rule of CtcBeamSearch: with it, a hypothesis' score sums, over its alignments,
 /// the scores of frames and transitions. Between two labels of a text there is one transition, whatever the alignment; those of a label
 /// to itself are charged by the model on every frame, one too many, which is taken back here when the label begins. So
 /// Hypothesis::log_prob has what does not depend on how labels follow each other, and `score` has all.

@@ -36,11 +36,11 @@ namespace sluice::inline v0 {
 /// A frame costs O(width * log width), and the candidates that have a chance; nothing is allocated once warm. The memory grows with the
 /// text, not with the frames. Rows of up to `block` frames where the model takes blocks. There is neither a prompt nor a forced prefix.
 ///
-/// \tparam R  a Rule that the texts keep, as Bias, Forbidden, Structure, InCatalogue, or several as Rules. It sees tokens without
+/// \tparam R  a LogitsProcessor that the texts keep, as Bias, Forbidden, Structure, InCatalogue, or several as Rules. It sees tokens without
 ///            blanks, and the blank as eos, where it says whether a text may end (ctc_text_vocabulary). What it adds is added once a
 ///            token, not once a frame. Not one that ends outputs, and not one that multiplies scores
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams, or one of your own
-template <Rule R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, TextScore L = NoRule>
 struct CtcBeamSearch {
   std::int32_t width = 32;       ///< prefixes kept at every frame; >= 1
   std::int32_t n_best = 1;       ///< hypotheses returned, at most; in [1, width]
@@ -78,7 +78,8 @@ struct CtcBeamSearch {
     bool ended = false;
   };
 
-  static constexpr bool takes_prefix = true;  // none is taken
+  static constexpr bool takes_prefix = true;       // none is taken
+  static constexpr bool takes_processors = false;  ///< its tokens are labels of frames: see `rule`
 
   template <class = void>
   void check() const {
@@ -91,7 +92,7 @@ struct CtcBeamSearch {
     require(blank >= -1, "blank", blank, "must be a token, or -1");
     require(block >= 1, "block", block, "must be at least 1");
     endpoint.check();
-    detail::check_rule(rule);
+    detail::check_processor(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return in_rows ? 1 + 2 * width : 1; }

@@ -7,12 +7,12 @@
 
 #include <sluice/core/detail/token_tree.hpp>
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <algorithm>
 #include <array>

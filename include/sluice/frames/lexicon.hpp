@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
@@ -15,7 +16,6 @@
 #include <sluice/frames/language_model.hpp>
 #include <sluice/ngram/detail/word_scores.hpp>
 #include <sluice/ngram/ngram_table.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,8 +42,8 @@ struct LexiconWord {
   FrameRange frames{};  ///< from the first of its first token to the last of its last; {}: the search has no frames
 };
 
-/// Texts consist of the words of a lexicon, with separators (spaces, punctuation) between them: a Rule, for CtcBeamSearch, and any search by
-/// Ruled. A text ends after a word, or after a separator. Separators may also stand first, last, and several together.
+/// Texts consist of the words of a lexicon, with separators (spaces, punctuation) between them: a logits processor for
+/// any search, and the rule of CtcBeamSearch. A text ends after a word, or after a separator. Separators may also stand first, last, and several together.
 ///
 /// Without separators, words follow each other directly, and the first token of a word must tell that it begins one (as `_` of
 /// SentencePiece): a token that may also go on where a word may end is refused.

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/frames/detail/alignment_beam.hpp>
@@ -15,7 +16,6 @@
 #include <sluice/frames/frame_stream.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/search/length.hpp>
 
 #include <algorithm>
@@ -38,9 +38,9 @@ namespace sluice::inline v0 {
 /// `log_prob` is that of the one alignment, with its blanks; Hypothesis::log_probs and `frames` are its labels'. Rule,
 /// language model, requests and frames that come while they are decoded: see TransducerBeam. An output that the rule
 /// does not let end where the frames end is returned all the same, and not `finished`.
-/// \tparam R  a Rule
+/// \tparam R  a LogitsProcessor
 /// \tparam L  a language model, as for TransducerBeam
-template <Rule R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, TextScore L = NoRule>
 struct TransducerGreedy {
   TransducerTokens tokens{};       ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
@@ -51,6 +51,7 @@ struct TransducerGreedy {
   L language_model{};
 
   static constexpr Abilities needs{.ragged = true};
+  static constexpr bool takes_processors = false;  ///< its tokens are those of alignments: see `rule`
 
   struct State {
     detail::LabelRules<R> rules;
@@ -79,7 +80,7 @@ struct TransducerGreedy {
     require(most_symbols >= 1, "most_symbols", most_symbols, "must be at least 1");
     require(most_labels >= 0, "most_labels", most_labels, "must be 0 (no bound) or more");
     require(candidates >= 1, "candidates", candidates, "must be at least 1");
-    endpoint.check(), detail::check_rule(rule);
+    endpoint.check(), detail::check_processor(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return in_rows ? 3 : 1; }
@@ -238,7 +239,7 @@ enum class TransducerOrder : std::uint8_t {
 ///
 /// An output ends when its alignment has passed the last frame, or at an Endpoint. Blanks are no part of it, and
 /// invisible to rule and language model: both see outputs, of the vocabulary TransducerTokens::outputs(), where the
-/// blank stands for the end. Do not wrap the search in Ruled, which would see alignments.
+/// blank stands for the end. Request::processors are refused: they would see alignments.
 ///
 /// Frames may come while they are decoded (Decoder::append). The result is that of the whole at once, bit for bit: a
 /// frame is read once so many frames have come after it as a token moves on at most (TransducerTokens::most_frames():
@@ -249,9 +250,9 @@ enum class TransducerOrder : std::uint8_t {
 /// it lasts, at least one. log_prob and score hold what rule and language model add. Result::frames says how many
 /// frames it is of. A request can have no prompt and no prefix; Request::confidence tells nothing of use. A step has up
 /// to `width` rows of one token, and costs O(width * candidates * log).
-/// \tparam R  a Rule, for example Bias or Structure
+/// \tparam R  a LogitsProcessor, for example Bias or Structure
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
-template <Rule R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, TextScore L = NoRule>
 struct TransducerBeam {
   TransducerTokens tokens{};  ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1
@@ -283,6 +284,7 @@ struct TransducerBeam {
   }
 
   static constexpr Abilities needs{.ragged = true};
+  static constexpr bool takes_processors = false;  ///< its tokens are those of alignments: see `rule`
 
   struct State {
     detail::LabelTree<detail::LabelData<R>> outputs;
@@ -320,7 +322,7 @@ struct TransducerBeam {
     endpoint.check();
     require(!endpoint.on() || order == TransducerOrder::frames, "endpoint", "on",
             "needs TransducerOrder::frames: in the order of alignments there is no moment at which a frame is over");
-    penalty.check(), detail::check_rule(rule);
+    penalty.check(), detail::check_processor(rule);
     if constexpr (requires { language_model.check(); }) language_model.check();
   }
   std::int32_t slot_count() const { return frame_slots() + (in_rows ? width * (span() + 4) : 0); }

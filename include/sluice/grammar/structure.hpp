@@ -6,12 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/in_library.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/token_trie.hpp>
-#include <sluice/processor/processed.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,7 @@ struct StructureOptions {
   bool eager = false;
 };
 
-/// Outputs match a grammar: a Rule for any search, `Structured<S>`. Tokens that would violate it, or after which it
+/// Outputs match a grammar: a logits processor for any search. Tokens that would violate it, or after which it
 /// could not be completed within the search's maximum length, are forbidden. eos is allowed only where the text is
 /// complete, so no output ends incomplete, not even at the maximum length. A request that cannot be completed from the
 /// start is refused, and so is a forced prefix that violates the grammar. The text is that of the output's tokens,
@@ -71,6 +71,7 @@ class Structure {
 
   /// Allows everything.
   Structure() = default;
+  bool trivial() const { return data_ == nullptr; }
   /// \param tokens  of the vocabulary with which the search will run; shared by all grammars of a model
   /// \throws std::invalid_argument  for invalid options, or if there are no tokens
   /// \throws std::length_error  if `options.eager` takes more than `options.memory`
@@ -118,10 +119,6 @@ class Structure {
 
   std::shared_ptr<Data> data_;
 };
-
-/// Any search, with all outputs matching a grammar.
-template <Search S>
-using Structured = Ruled<S, Structure>;
 
 SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::initial<void>(Sentence const&) const)
 SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::start<void>() const)

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/processor/detail/recent_tokens.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <algorithm>
 #include <cmath>

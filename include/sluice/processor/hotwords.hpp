@@ -7,12 +7,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/phrase.hpp>
-#include <sluice/processor/processed.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -375,7 +374,7 @@ class ContextGraph {
   float most_ = 0, begin_most_ = 0, last_most_ = 0;  // of any token, and of begin_ and last_
 };
 
-/// Outputs that contain phrases of a ContextGraph score more: a Rule for any search, `Biased<S>`. What was given for a
+/// Outputs that contain phrases of a ContextGraph score more: a logits processor for any search. What was given for a
 /// beginning that does not go on is taken back, by the end of the output too, and at the maximum length.
 ///
 /// Where edits act after the softmax (beams, Greedy), the log-probability of an output is that of the model plus the
@@ -386,7 +385,7 @@ class ContextGraph {
 /// A phrase may begin in a forced prefix, but not in the prompt. Unlike other rules it changes probes too: constraints
 /// are met at the same score. ExactSearch proves its result: all outputs begin at the most that they might still be given,
 /// which is taken back token by token; log-probabilities of tokens then hold that, and are rounded like it.
-/// BestFirstBeam does not compile with it, and EarlyStopping::Rule::exact is refused unless there are no phrases.
+/// BestFirstBeam and EarlyStopping::Rule::exact are refused unless there are no phrases.
 ///
 /// Costs one edit for every token that continues a phrase, and one addition of a vector for those that begin one (an edit for each of
 /// them where an expander does not take Query::shared). Copies are cheap.
@@ -484,9 +483,5 @@ class Bias {
 
   std::shared_ptr<ContextGraph const> graph_;
 };
-
-/// Any search with boosted phrases.
-template <Search S>
-using Biased = Ruled<S, Bias>;
 
 }  // namespace sluice::inline v0

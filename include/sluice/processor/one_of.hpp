@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/falling.hpp>
+#include <sluice/core/detail/search_facts.hpp>
 #include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
@@ -13,7 +14,6 @@
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/processor/detail/wrapping.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +60,6 @@ class OneOf {
   static constexpr bool assumes_falling = (detail::assumes_falling<S>() || ...);
   static constexpr bool bears_bonus = ((!detail::assumes_falling<S>() || detail::bears_bonus<S>()) && ...);
   static constexpr bool chooses_probes = (detail::chooses_probes<S>() || ...);
-  static constexpr bool ends = (detail::ends_outputs<S>() || ...);
 
   using State = std::tuple<typename S::State...>;
 

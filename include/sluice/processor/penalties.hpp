@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Common rules for Ruled<search, rule>: those here, and Forbidden for phrases. All of them are off by default. GreenList: a
+/// Common logits processors: those here, and Forbidden for phrases. All of them are off by default. GreenList: a
 /// watermark for any search.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/processor/detail/recent_tokens.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/phrase.hpp>
-#include <sluice/processor/processed.hpp>
 #include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/watermark.hpp>
 

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/processor/detail/pattern_automaton.hpp>
-#include <sluice/processor/processed.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -169,7 +169,7 @@ inline bool contains(Phrase const& tokens, Phrase const& part) {
 /// phrase may begin in a forced prefix. A phrase with bos first must not begin the output; one with eos last must not
 /// end it. Cheap for any number of phrases of two or more tokens; each single token costs a look at every candidate.
 ///
-/// A ConstraintAutomaton, and a Rule for any search: `Ruled<Sample, Forbidden>`.
+/// A ConstraintAutomaton, and a logits processor for any search.
 class Forbidden {
  public:
   using State = PhraseMatcher::State;

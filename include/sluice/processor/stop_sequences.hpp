@@ -6,13 +6,13 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/processor/detail/byte_matcher.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/processor/phrase.hpp>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ enum class IncludeStop : std::uint8_t {
   yes,  ///< the text ends where the stop ends
 };
 
-/// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do. A Rule for any search: Ruled<Search,
-/// StopSequences>. A hypothesis whose output completes a stop is finished there, with its log-probability up to and including
+/// Ends outputs as an engine's `stop`, `stop_token_ids` or antiprompts do. A logits processor for any search. A
+/// hypothesis whose output completes a stop is finished there, with its log-probability up to and including
 /// that token; it competes like one that has ended in eos. `Hypothesis::stop` is then the index of the stop, those of
 /// `tokens` before those of `strings`. Hypothesis::tokens holds all tokens generated, including the whole last one;
 /// text() cuts the text.

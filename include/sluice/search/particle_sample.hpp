@@ -7,11 +7,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/processor/logits_processor.hpp>
 #include <sluice/search/detail/output_limits.hpp>
 #include <sluice/search/detail/particle_rejection.hpp>
 #include <sluice/search/detail/particle_weights.hpp>
@@ -197,7 +197,7 @@ constexpr char const* name(Proposal proposal) {
 }
 
 /// Draws outputs from p(y) f(y) / Z, where p is the model and f a Potential: for an Indicator, the model's distribution restricted to the
-/// accepted outputs, which masking (Structured<Sample>) does not give. A population of particles, each an output in the making with
+/// accepted outputs, which masking (Sample with a Structure) does not give. A population of particles, each an output in the making with
 /// a weight; they are the slots of one sentence. Sequential Monte Carlo (Lew et al. 2023, "Sequential Monte Carlo Steering of Large
 /// Language Models using Probabilistic Programs"; Loula et al. 2025): each token multiplies the weight by what its proposal left out and
 /// by the change of the potential. When the effective number of particles falls below a share of them, they are resampled.

@@ -40,8 +40,8 @@ inline Greedy ctranslate2_greedy(double length_penalty = 1) {
 }
 
 /// llama.cpp's defaults (common/common.h, common_params_sampling): top_k 40, top_p 0.95, min_p 0.05, then the
-/// temperature, 0.8. Its penalties, DRY and logit bias, off by default, come first: Ruled with Rules(TokenBias,
-/// Penalties, Dry).
+/// temperature, 0.8. Its penalties, DRY and logit bias, off by default, come first: Request::processors{TokenBias,
+/// Penalties, Dry}.
 /// Not reproduced: its random numbers; `--mirostat 2` uses no sampler other than the temperature: switch the others
 /// off.
 inline Sample llama_cpp_sample() {

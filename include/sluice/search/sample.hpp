@@ -508,7 +508,7 @@ Candidate SamplerChain::took(Token token, std::span<Candidate const> list, Sampl
 /// tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
 /// truncation. They include the temperature only if no active cut comes before it in `order` and it is not dynamic.
 ///
-/// Samplers that look at the tokens generated so far are rules (Ruled): Penalties, Dry, TokenBias. Presets:
+/// Samplers that look at the tokens generated so far are logits processors: Penalties, Dry, TokenBias. Presets:
 /// presets.hpp.
 ///
 /// The n-th token of sample i of a sentence is the argmax of log p(v) + gumbel(noise(seed, i, n), v) over the remaining

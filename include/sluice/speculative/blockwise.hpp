@@ -66,7 +66,7 @@ struct Blockwise {
   std::int32_t nodes = 0;     ///< maximum number of guesses per round, in a tree or a chain; 0: (block - 1) * branches
 
   static constexpr Abilities needs{.blocks = true, .roll_back = true};
-  static constexpr bool chooses_probes = draws;  ///< rules (Ruled) edit the probes
+  static constexpr bool chooses_probes = draws;  ///< processors edit the probes
 
   struct State : detail::SingleOutput {  // the last token is not in the slot yet
     std::vector<Token> guesses;          // for the tokens that follow

@@ -137,7 +137,7 @@ TEST_CASE("retold: outputs of any search, none of which is another for it") {
 
 TEST_CASE("retold: no rule and no truncation shows in what is told") {
   check_search(Sample{.temperature = 0.5f, .top_k = 2, .samples = 2, .length = length});
-  check_search(Ruled(Greedy{.length = length}, TokenBias{{{5, -100.0f}, {7, 3.0f}}}));
+  check_search(Processed(Greedy{.length = length}, TokenBias{{{5, -100.0f}, {7, 3.0f}}}));
 }
 
 TEST_CASE("retold: prompts, those that begin alike too") {

@@ -27,10 +27,10 @@
 
 namespace sluice::test {
 
-using Restraint = Rules<ForbidTokens, NoRepeatNgram, RepetitionPenalty>;
+using Restraint = LogitsProcessorList;
 using FuzzSearch = AnySearch<Greedy, BeamSearch, DiverseBeamSearch, Sample, StochasticBeam, ConstrainedBeamSearch<>,
                              ExactSearch, Blockwise<acceptance::Exact>, Blockwise<acceptance::TopK>,
-                             Ruled<BeamSearch, Restraint>, Ruled<Blockwise<acceptance::Sampling>, Restraint>>;
+                             Processed<BeamSearch>, Processed<Blockwise<acceptance::Sampling>>>;
 
 inline LengthLimits draw_length(Bytes& bytes) {
   LengthLimits length{.max = bytes.between(0, 12)};
@@ -160,12 +160,12 @@ inline FuzzSearch draw_search(Bytes& bytes) {
     case 8: s.chosen = draw_blockwise(bytes, acceptance::TopK{.n = bytes.between(1, 3)}); break;
     case 9: {
       auto beam = draw_beam(bytes);
-      s.chosen = Ruled(std::move(beam), draw_restraint(bytes));
+      s.chosen = Processed(std::move(beam), draw_restraint(bytes));
       break;
     }
     default: {
       auto blockwise = draw_blockwise(bytes, acceptance::Sampling{.temperature = bytes.pick({1.0f, 0.5f})});
-      s.chosen = Ruled(std::move(blockwise), draw_restraint(bytes));
+      s.chosen = Processed(std::move(blockwise), draw_restraint(bytes));
     }
   }
   s.misdeed = draw_misdeed(bytes);

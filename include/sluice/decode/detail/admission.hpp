@@ -63,6 +63,7 @@ class Admission {
     auto& r = *request;
     if (r.problem != nullptr) std::rethrow_exception(r.problem);
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
+    r.processors.check();
     if (auto const* const own = r.search()) state_.searches.check(own, state_.model);
     auto const& confidence = r.confidence;
     require(confidence.alternatives >= 0, "confidence.alternatives", confidence.alternatives, "must not be negative");
@@ -138,7 +139,13 @@ class Admission {
     auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
-      s->search->take(*next.request);
+      s->plain->take(std::as_const(*next.request).search());
+      auto const& processors = next.request->processors.all();
+      s->search = s->plain.get();
+      if (!processors.empty()) {
+        if (s->processed == nullptr) s->processed = processors.front()->processed();
+        s->processed->use(*s->plain, processors), s->search = s->processed.get();
+      }
       s->slot_count = s->search->slot_count();
       require(s->slot_count >= 1, "slot_count", s->slot_count, "a search needs at least 1");
       auto const& request = *next.request;

@@ -6,7 +6,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/any_search.hpp>
 #include <sluice/core/expansion.hpp>
+#include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
@@ -28,13 +30,6 @@
 
 namespace sluice::inline v0::detail {
 
-struct Interface {
-  Interface() = default;
-  Interface(Interface const&) = delete;
-  Interface& operator=(Interface const&) = delete;
-  virtual ~Interface() = default;
-};
-
 /// A request. Its source and search are typed in RequestOf. Its address is constant until its sentence ends.
 struct AnyRequest : Interface {
   virtual void const* source() const = 0;  ///< a Source const*
@@ -42,6 +37,7 @@ struct AnyRequest : Interface {
   virtual void const* search() const = 0;  ///< its own search, an S const*, or nullptr
 
   std::vector<Token> prompt{}, prefix{};
+  LogitsProcessorList processors{};
   std::optional<std::uint64_t> seed{};
   std::optional<TokenSet> shortlist{};
   std::int32_t direction = 0;
@@ -49,21 +45,6 @@ struct AnyRequest : Interface {
   std::int32_t source_length = -1;
   bool traced = false, remember = true;
   std::exception_ptr problem{};  ///< why it is refused, if that is known
-};
-
-/// A search and its state for one sentence.
-struct AnySearch : Interface {
-  virtual void take(AnyRequest const& request) = 0;  ///< takes the search of the request, or the decoder's
-  virtual std::int32_t slot_count() const = 0;
-  virtual void begin(Sentence const& sentence) = 0;
-  virtual bool insert_into(TokenSet& set) const = 0;  ///< false: nothing that the vocabulary never generates
-  virtual void plan(Plan& plan) = 0;
-  virtual bool advance(Expansion const& answer) = 0;
-  virtual Progress progress() const = 0;
-  virtual bool draft(Draft& draft) = 0;
-  virtual bool waits() const = 0;
-  virtual void settled(std::vector<Token>& tokens) = 0;
-  virtual void finish(Result& result) = 0;
 };
 
 /// Makes searches.

@@ -26,7 +26,9 @@ namespace sluice::inline v0::detail {
 struct Running {
   std::uint64_t id = 0;
   std::unique_ptr<AnyRequest> request{};
-  std::unique_ptr<AnySearch> search{};
+  std::unique_ptr<AnySearch> plain{};
+  std::unique_ptr<AnyProcessed> processed{};  // that with the request's processors, if it ever had any
+  AnySearch* search = nullptr;                // one of these
   Prefill prefill{};
   AttachmentTree attachments{};
   TokenConfidence confidence{};
@@ -60,7 +62,7 @@ class Roster {
       return one;
     }
     auto one = std::make_unique<Running>();
-    one->search = searches_.make();
+    one->plain = searches_.make();
     return one;
   }
   template <class = void>
@@ -79,6 +81,7 @@ class Roster {
     std::size_t kept = 0;
     for (auto& one : alive_) {
       if (one->ended) {
+        if (one->processed != nullptr) one->processed->clear();
         one->request.reset();  // frees what the caller gave
         spare_.push_back(std::move(one));
       } else std::swap(alive_[kept++], one);

@@ -232,6 +232,7 @@ struct RequestOf final : AnyRequest {
   RequestOf(Request<Source, S>&& request, M const& model)
       : text(std::move(request.source)), own(std::move(request.search)) {
     prompt = std::move(request.prompt), prefix = std::move(request.prefix);
+    processors = std::move(request.processors);
     seed = request.seed, shortlist = std::move(request.shortlist), direction = request.direction,
     confidence = request.confidence, traced = request.traced, remember = request.remember;
     if (!own) return;

@@ -30,7 +30,7 @@ namespace sluice::inline v0::detail {
 ///
 /// A frame costs O(width), and the candidates that have a chance: prefixes in order of score, tokens in order of probability, up to
 /// where the beam is full of better ones.
-template <Rule R, TextScore L>
+template <LogitsProcessor R, TextScore L>
 class CtcBeam {
  public:
   using Texts = TextScores<R, L>;

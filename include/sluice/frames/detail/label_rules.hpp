@@ -6,13 +6,14 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/language_model.hpp>
+#include <sluice/frames/rules.hpp>
 #include <sluice/frames/transducer.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -59,7 +60,7 @@ void insert_alignments(TransducerTokens const& tokens, TokenSet& set) {
 
 /// Makes the queries for lines over alignments, with what a rule says of outputs. The rule sees labels and their
 /// vocabulary (TransducerTokens::outputs()); what it says of a label holds for the label with every duration.
-template <Rule R>
+template <LogitsProcessor R>
 class LabelRules {
  public:
   static constexpr bool none = std::same_as<R, NoRule> || std::same_as<R, Rules<>>;
@@ -72,7 +73,7 @@ class LabelRules {
     auto seen = sentence;
     seen.vocabulary = &vocabulary_, seen.prompt = {};
     auto const state = rule.initial(seen);
-    if constexpr (RestrictingRule<R>) rule.require_possible(state, output({}), Limits::unlimited);
+    if constexpr (RestrictingProcessor<R>) rule.require_possible(state, output({}), Limits::unlimited);
     return state;
   }
 
@@ -110,7 +111,7 @@ class LabelRules {
 
   /// Whether the rule ends the output here.
   std::int32_t stop(R const& rule, typename R::State const& state, std::span<Token const> labels) const {
-    if constexpr (StoppingRule<R>) return labels.empty() ? -1 : rule.stop(state, output(labels));
+    if constexpr (EndingProcessor<R>) return labels.empty() ? -1 : rule.stop(state, output(labels));
     else return -1;
   }
   /// What the rule adds where an output ends; -infinity: it may not end here.
@@ -119,13 +120,13 @@ class LabelRules {
     if constexpr (none) {
       return 0;
     } else {
-      if constexpr (RestrictingRule<R>) {
+      if constexpr (RestrictingProcessor<R>) {
         auto const set = rule.may_follow(state, Limits::unlimited);
         if (set != nullptr && !set->contains(tokens_->blank)) return -std::numeric_limits<double>::infinity();
       }
       double sum = 0;
       scratch_.clear();
-      if constexpr (BiasingRule<R>)
+      if constexpr (BiasingProcessor<R>)
         sum += static_cast<double>(rule.bias(state, place(labels.empty(), true), scratch_).all);
       scratch_.clear();  // of an output that is over, the sum is all there is
       rule.edit(state, output(labels), scratch_);
@@ -155,7 +156,7 @@ class LabelRules {
   void rule_line(R const& rule, typename R::State const& state, std::span<Token const> labels, Query& query,
                  Line& line) {
     SortedEdits sorted;
-    if constexpr (BiasingRule<R>) {
+    if constexpr (BiasingProcessor<R>) {
       auto const sum = rule.bias(state, place(labels.empty(), false), line.edits);
       line.all = sum.all, sorted = sum.sorted;
     }
@@ -173,7 +174,7 @@ class LabelRules {
       }
     query.edits = line.edits;
     if (blanks == 0 && own == promised && line.edits.size() == own) query.sorted = sorted;
-    if constexpr (RestrictingRule<R>) {
+    if constexpr (RestrictingProcessor<R>) {
       auto const set = rule.may_follow(state, Limits::unlimited);
       if (set == nullptr) return;
       line.only = TokenSet(tokens_->size());

@@ -7,12 +7,12 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/core/expansion.hpp>
+#include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/detail/text_rows.hpp>
 #include <sluice/frames/language_model.hpp>
-#include <sluice/processor/logits_processor.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,13 +27,13 @@ namespace sluice::inline v0::detail {
 
 /// What is added to the score of a prefix when a token follows, for each prefix of a beam: computed once a prefix, from what a rule
 /// says about the next token, and from what a language model says. -infinity forbids.
-template <Rule R, TextScore L>
+template <LogitsProcessor R, TextScore L>
 class TextScores {
  public:
   static constexpr bool ruled = !std::is_same_v<R, NoRule>, modelled = !std::is_same_v<L, NoRule>;
   static constexpr bool any = ruled || modelled;
   static constexpr bool in_rows = requires { L::in_rows; };  // what the model says comes with its lines
-  static_assert(!StoppingRule<R>,
+  static_assert(!EndingProcessor<R>,
                 "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
 
   /// \param sentence  its vocabulary has the blank as its eos
@@ -48,7 +48,8 @@ class TextScores {
     auto& text = texts_[static_cast<std::size_t>(made)];
     text.rule = rule.initial(sentence), text.model = model.initial(sentence);
     tokens_.clear();
-    if constexpr (RestrictingRule<R>) rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
+    if constexpr (RestrictingProcessor<R>)
+      rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
     fill(rule, model, text);
     if constexpr (in_rows) {
       rows_.begin(first, slot_count, vocabulary_->size);
@@ -155,7 +156,7 @@ class TextScores {
     if constexpr (ruled) {
       text.ruled.assign(size, 0);
       edits_.clear();
-      if constexpr (BiasingRule<R>) {
+      if constexpr (BiasingProcessor<R>) {
         BiasPlace const place{*vocabulary_, Limits::unlimited, tokens_.empty(), false, false, false};
         text.ruled.assign(size, rule.bias(text.rule, place, edits_).all);
       }
@@ -166,7 +167,7 @@ class TextScores {
                 "a search over frames has no one score of a token that it could penalise: only add");
         text.ruled[static_cast<std::size_t>(edit.token)] += edit.add;
       }
-      if constexpr (RestrictingRule<R>) {
+      if constexpr (RestrictingProcessor<R>) {
         if (auto const set = rule.may_follow(text.rule, Limits::unlimited); set != nullptr)
           for (Token token = 0; token < vocabulary_->size; ++token)
             if (!set->contains(token)) text.ruled[static_cast<std::size_t>(token)] = never;

@@ -1,50 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a wrapper needs to know about the search that it wraps.
+/// SearchFacts of a type of search.
 #pragma once
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/any_search.hpp>
 #include <sluice/core/detail/falling.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/core/types.hpp>
 
 #include <cstdint>
 
 namespace sluice::inline v0::detail {
 
-/// The `needs` of a wrapper of S: a constant if they are known at compile time, otherwise a function that asks the
-/// wrapper's `search`.
-template <class Wrapper, class S>
-struct NeedsOf {
-  Abilities needs() const { return sluice::needs(static_cast<Wrapper const&>(*this).search); }
-};
-template <class Wrapper, detail::KnownNeeds S>
-struct NeedsOf<Wrapper, S> {
-  static constexpr Abilities needs = sluice::needs<S>();
-};
-
-/// Whether a search may choose among its probes: then a rule's edits apply to them.
+/// Whether a search may choose among its probes: then edits apply to them.
 template <class S>
 consteval bool chooses_probes() {
   if constexpr (requires { S::chooses_probes; }) return S::chooses_probes;
   else return false;
 }
 
-/// Whether a search takes for granted that they only fall, but from any start, and may begin all outputs at a bonus that
-/// is taken back token by token.
+/// Whether a search takes for granted that log-probabilities only fall, but from any start, and may begin all outputs at a bonus
+/// that is taken back token by token.
 template <class S>
 consteval bool bears_bonus() {
   if constexpr (requires { S::bears_bonus; }) return S::bears_bonus;
   else return false;
 }
 
-/// Whether S, or a search within, is one whose rule ends outputs.
+/// Whether a search holds processors that end outputs.
 template <class S>
-consteval bool ends_outputs() {
-  auto its_own = false, inside = false;
-  if constexpr (requires { S::ends; }) its_own = S::ends;
-  if constexpr (requires { typename S::Wrapped; }) inside = ends_outputs<typename S::Wrapped>();
-  return its_own || inside;
+bool ends_outputs(S const& search) {
+  if constexpr (HoldsChosen<S>) return search.chosen([](auto const& one) { return ends_outputs(one); });
+  else if constexpr (requires { search.ends_outputs(); }) return search.ends_outputs();
+  else return false;
 }
 
 /// Whether a search's options end outputs of the maximum length in an eos that it does not ask for.
@@ -67,6 +57,30 @@ std::int32_t most_tokens(S const& search, Sentence const& sentence) {
   else if constexpr (requires { search.beam.length; }) return most_tokens(search.beam, sentence);
   else if constexpr (requires { search.search.slot_count(); }) return most_tokens(search.search, sentence);
   else return Limits::unlimited;
+}
+
+/// Whether the tokens that a search chooses are those of its outputs; not so over frames.
+template <class S>
+consteval bool takes_processors() {
+  if constexpr (requires { S::takes_processors; }) return S::takes_processors;
+  else return true;
+}
+
+template <class S>
+SearchFacts facts_of(S const& search, Sentence const& sentence) {
+  SearchFacts facts{.takes_processors = takes_processors<S>(),
+                    .takes_prefix = takes_prefix<S>(),
+                    .goes_back = goes_back<S>(),
+                    .drafts = DraftingSearch<S>,
+                    .chooses_probes = chooses_probes<S>(),
+                    .assumes_falling = assumes_falling<S>(),
+                    .bears_bonus = bears_bonus<S>(),
+                    .stops_by_proof = stops_by_proof(search),
+                    .ends_unasked = ends_unasked(search),
+                    .ends_outputs = ends_outputs(search),
+                    .most = most_tokens(search, sentence)};
+  if constexpr (requires { search.block; }) facts.block = search.block;
+  return facts;
 }
 
 }  // namespace sluice::inline v0::detail

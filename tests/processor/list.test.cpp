@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every search gives under lists of logits processors, against hashes of what it gave when each list was a type of its own, wrapped
+// around the type of the search (before 2026-11-28): tokens, log-probabilities to the last bit, scores, stops, blocks.
+#include <sluice/core/logits_processor_list.hpp>
+#include <sluice/core/token_bytes.hpp>
+#include <sluice/decode/schedule.hpp>
+#include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/token_trie.hpp>
+#include <sluice/processor/hotwords.hpp>
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/phrase.hpp>
+#include <sluice/processor/processed.hpp>
+#include <sluice/processor/stop_sequences.hpp>
+#include <sluice/search/beam_search.hpp>
+#include <sluice/search/best_first_beam.hpp>
+#include <sluice/search/constrained_beam_search.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
+#include <sluice/search/exact_search.hpp>
+#include <sluice/search/forced_score.hpp>
+#include <sluice/search/greedy.hpp>
+#include <sluice/search/sample.hpp>
+#include <sluice/search/stochastic_beam.hpp>
+#include <sluice/speculative/blockwise.hpp>
+#include <sluice/watermark/watermark.hpp>
+
+#include <support/catch.hpp>
+#include <support/decoding.hpp>
+#include <support/table_model.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+std::map<std::string, std::uint64_t> const expected{
+    {"greedy, forbidden, no repeat", 0xc84db656f7f45d27},
+    {"greedy, penalties, first, tokens", 0x650bbf246dd7247b},
+    {"greedy, stops", 0x35578e0c5c52028c},
+    {"greedy, structure", 0x4f653a3d403d35d3},
+    {"greedy, bias", 0x3a1fab64ebb299d4},
+    {"greedy, all", 0x81a1ff6d2b2f71c8},
+    {"greedy, bias, stops", 0xe16e285e941f872f},
+    {"greedy, token bias", 0x8d7a7f625476e3ce},
+    {"beam, forbidden, no repeat", 0x3dd3ecfa5472e031},
+    {"beam, penalties, first, tokens", 0xcc85b8f12962774f},
+    {"beam, stops", 0xe08371d6526740e4},
+    {"beam, structure", 0xb23958f1a3757a70},
+    {"beam, bias", 0x2c3194906992806c},
+    {"beam, all", 0x1a1d7b2238ae6336},
+    {"beam, bias, stops", 0xed4e253ab262a246},
+    {"beam, token bias", 0xff0dab2615187610},
+    {"sample, forbidden, no repeat", 0x4483df64e7ad48d9},
+    {"sample, penalties, first, tokens", 0x9feaf00a0c29343d},
+    {"sample, stops", 0xd7f5e2717ab0210e},
+    {"sample, structure", 0xc64569384c033385},
+    {"sample, bias", 0x711db604548dde77},
+    {"sample, all", 0x945bfe7c3ca9679c},
+    {"sample, bias, stops", 0x686bae587469e5c6},
+    {"sample, token bias", 0xda829c368ff41f78},
+    {"blockwise, forbidden, no repeat", 0x2a6aa6a4ffce6b25},
+    {"blockwise, penalties, first, tokens", 0xfb9a78ea8eceec33},
+    {"blockwise, stops", 0xcb2301406a0bcc68},
+    {"blockwise, structure", 0x034f6c966ae390da},
+    {"blockwise, bias", 0x5e40ebf755320040},
+    {"blockwise, all", 0x8422f926ddcc47b9},
+    {"blockwise, bias, stops", 0x969df093d8a01e5c},
+    {"blockwise, token bias", 0x986c5969607ecc0e},
+    {"stochastic, forbidden, no repeat", 0x0ba1bfca526696a4},
+    {"stochastic, penalties, first, tokens", 0x09c53ac8c7561221},
+    {"stochastic, stops", 0x59f02867c4a2337f},
+    {"stochastic, structure", 0x2afd2c87a2990b80},
+    {"stochastic, bias", 0x24a3b90cdd34794f},
+    {"stochastic, all", 0x50a4cb4a8e41d6ab},
+    {"stochastic, bias, stops", 0xe4d58d22f2b60966},
+    {"stochastic, token bias", 0x4d73605fb6afea34},
+    {"constrained, forbidden, no repeat", 0x49427749267f0a3e},
+    {"constrained, penalties, first, tokens", 0x4782db34de0426c0},
+    {"constrained, stops", 0x36b9d9b5c0955c18},
+    {"constrained, structure", 0x3cdedb055948c434},
+    {"constrained, bias", 0x2cd31f71b8e57be9},
+    {"constrained, all", 0x838891497f6d307e},
+    {"constrained, bias, stops", 0x6333b5ef7b8d2ae3},
+    {"constrained, token bias", 0xecc80c3cf074d171},
+    {"diverse, forbidden, no repeat", 0x9fef7cd048848151},
+    {"diverse, penalties, first, tokens", 0x94ceb8b27076d138},
+    {"diverse, stops", 0x9b09599ccf8ed214},
+    {"diverse, structure", 0xc43f15562b22b250},
+    {"diverse, bias", 0xf86c2d3f3594d269},
+    {"diverse, all", 0x5e8b8f1a2b571f89},
+    {"diverse, bias, stops", 0x47e5955c25b949f4},
+    {"diverse, token bias", 0x948be705c3bf0ccc},
+    {"exact, forbidden, no repeat", 0xa68137b287719151},
+    {"exact, penalties, first, tokens", 0x8df103089fd24bc4},
+    {"exact, stops", 0x603c2b62e3af8ee2},
+    {"exact, structure", 0x95058ff24e839e2e},
+    {"exact, token bias", 0x26b35a595bfd2dba},
+    {"forced, forbidden, no repeat", 0x5a5fd8216b547b07},
+    {"forced, penalties, first, tokens", 0x5a5fd8216b547b07},
+    {"forced, stops", 0x5a5fd8216b547b07},
+    {"forced, structure", 0xd54285f8eaefe1ac},
+    {"forced, bias", 0x7bfed87ad9235a43},
+    {"forced, all", 0xd54285f8eaefe1ac},
+    {"forced, bias, stops", 0x7bfed87ad9235a43},
+    {"forced, token bias", 0x5a5fd8216b547b07},
+};
+
+struct Digest {
+  std::uint64_t value = 1;
+  void add(std::uint64_t x) { value = hash_mix(value ^ (x + 0x9E3779B97F4A7C15u)); }
+  void add(std::vector<Result> const& results) {
+    for (auto const& r : results) {
+      add(static_cast<std::uint64_t>(r.failure)), add(r.hypotheses.size());
+      for (auto const& h : r.hypotheses) {
+        add(h.tokens.size());
+        for (auto const token : h.tokens) add(static_cast<std::uint64_t>(token));
+        for (auto const log_prob : h.log_probs) add(std::bit_cast<std::uint32_t>(log_prob));
+        add(std::bit_cast<std::uint64_t>(h.score)), add(h.finished ? 1 : 0);
+        add(static_cast<std::uint64_t>(h.stop + 1));
+        for (auto const block : h.blocks) add(static_cast<std::uint64_t>(block));
+      }
+    }
+  }
+};
+
+std::vector<Table> const tables{{.size = 12, .eos_bias = 1},
+                                {.size = 12, .scale = 4, .eos_bias = 2, .eos_slope = 0.1},
+                                {.size = 12, .eos_bias = 3, .order = 1, .levels = 4},
+                                {.size = 12, .eos_bias = 2, .order = 2, .second_eos = 11}};
+
+/// A batch, or a stream.
+struct Either {
+  bool streams = false;
+  std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
+    return streams ? Streaming{.size = 3}.admit(live, waiting) : Batched{.size = 5}.admit(live, waiting);
+  }
+  void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
+    streams ? Streaming{.size = 3}.select(live, chosen) : Batched{.size = 5}.select(live, chosen);
+  }
+};
+
+template <class S>
+void check_hashes(std::string const& name, S const& search) {
+  TokenBytes const bytes{std::vector<std::string>{"", "", "", "a", "b", "c", "ab", "ba", "cc", "abc", "(", ")"}};
+  TokenTrie const trie{bytes, {.size = 12, .bos = bos, .eos = {eos}, .never = {pad, bos}}};
+  Structure const structure(Grammar::from_gbnf("root ::= \"(\" item (\"c\" item)* \")\"\nitem ::= [ab]+ | root"), trie);
+  Forbidden const forbidden({{3}, {4, 5}, {6, 7, 8}});
+  NoRepeatNgram const ngram{2};
+  Penalties const penalties{.repetition = 1.2f, .frequency = 0.1f, .presence = 0.2f};
+  StopSequences const stops({.tokens = {{5, 6}}, .strings = {"ba", "cca"}, .bytes = bytes, .minimum = 2});
+  Bias const bias(ContextGraph({{.spellings = {{3, 4}}, .whole = 1.5f},
+                                {.spellings = {{6}}, .whole = 0.75f},
+                                {.spellings = {{4, 4, 5}}, .whole = -1.0f},
+                                {.spellings = {{7, 8, 9}}, .whole = 2.0f}}));
+  std::map<std::string, LogitsProcessorList> const lists{
+      {"forbidden, no repeat", {forbidden, ngram}},
+      {"penalties, first, tokens", {penalties, ForbidFirst{{4}}, ForbidTokens{{9}}}},
+      {"stops", stops},
+      {"structure", structure},
+      {"bias", bias},
+      {"all", {forbidden, penalties, ngram, structure, bias, stops}},
+      {"bias, stops", {bias, stops}},
+      {"token bias", {TokenBias{{{5, 1.0f}, {6, -0.5f}}}, RepetitionPenalty{1.3f}}}};
+  for (auto const& [what, processors] : lists) {
+    auto const found = expected.find(name + ", " + what);
+    if (found == expected.end()) continue;
+    Digest digest;
+    auto const add = [&](Table const& table, bool streams) {
+      std::vector<TableRequest<S>> requests;
+      for (std::uint64_t source = 0; source < 24; ++source) {
+        TableRequest<S> request{.source = source, .processors = processors, .seed = source * 3};
+        if (source % 3 == 1) request.prefix = {static_cast<Token>(3 + source % 7)};
+        if (source % 4 == 1) request.prompt = {static_cast<Token>(4 + source % 5), 5, 6};
+        requests.push_back(std::move(request));
+      }
+      digest.add(sluice::test::run<everything>(table, std::move(requests), search, Either{streams}));
+    };
+    for (auto const& table : tables) add(table, false);
+    add(tables[0], true);
+    INFO(found->first);
+    CHECK(digest.value == found->second);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every search gives what it gave before, under any list of processors", "[processors]") {
+  LengthLimits const length{.max = 12};
+  check_hashes("greedy", Greedy{.length = length});
+  check_hashes("beam", BeamSearch{.width = 4, .n_best = 4, .length = length});
+  check_hashes("sample", Sample{.samples = 3, .length = length});
+  check_hashes("blockwise", Blockwise<>{.block = 4, .length = length});
+  check_hashes("stochastic", StochasticBeam{.width = 3, .length = length});
+  check_hashes("constrained", ConstrainedBeamSearch<Phrases>{.beam = {.width = 5, .length = length},
+                                                             .constraints = Phrases({{5, 6}})});
+  check_hashes("diverse",
+               DiverseBeamSearch{.search = {.width = 4, .n_best = 4, .length = length}, .groups = 2, .n_best = 3});
+  check_hashes("exact", ExactSearch{.length = {.max = 7}});
+  check_hashes("forced", ForcedScore{});
+}
+
+TEST_CASE("a request whose processors its search cannot bear is refused by name", "[processors]") {
+  Bias const bias(ContextGraph({{.spellings = {{3, 4}}, .whole = 1.5f}}));
+  TableModel<everything> model(Table{.size = 8});
+  auto const refused = [&](auto const& search, LogitsProcessorList const& processors) {
+    using R = TableRequest<std::remove_cvref_t<decltype(search)>>;
+    auto const result = decode(model, std::vector<R>{{.source = 1, .processors = processors}}, search).at(0);
+    CHECK(result.failure == Failure::bad_request);
+    return result.message;
+  };
+  CHECK(refused(BestFirstBeam{}, {NoRepeatNgram{3}, bias}) ==
+        "sluice: processors[1] = one that adds to scores: does not go with a search that proves its result by "
+        "log-probabilities that only fall: use BeamSearch or ExactSearch");
+  CHECK(refused(ExactSearch{.length = {.max = 5}},
+                GreenList{{.scheme = WatermarkScheme::red_green, .key = WatermarkKey(3)}}) ==
+        "sluice: processors[0] = one that adds to scores: does not go with a search that proves its result by "
+        "log-probabilities that only fall: use BeamSearch");
+  CHECK(
+      refused(ExactSearch{.length = {.max = LengthLimits::unlimited}}, bias).find("sluice: length.max = unlimited: ") ==
+      0);
+  CHECK(refused(Processed(Greedy{}, StopSequences({.tokens = {{3}}})), bias) ==
+        "sluice: processors[0] = one that adds to scores: must see where outputs end: put it into one list with the "
+        "processor that ends them");
+  CHECK(refused(Greedy{}, NoRepeatNgram{-1}) == "sluice: no_repeat_ngram.n = -1: must not be negative");
+}
+
+TEST_CASE("decode's processors come before a request's own", "[processors]") {
+  TableModel<everything> model(Table{.size = 8});
+  using R = TableRequest<Greedy>;
+  // The first processor's stop is told, if several end an output.
+  StopSequences const one({.tokens = {{3}, {4}, {5}, {6}, {7}}}), other({.tokens = {{3, 3}, {3}, {4}, {5}, {6}, {7}}});
+  auto const stop = [&](StopSequences const& ours, StopSequences const& own) {
+    auto const results = decode(model, std::vector<R>{{.source = 1, .processors = own}}, Greedy{}, ours);
+    return results.at(0).hypotheses.at(0).stop;
+  };
+  CHECK(stop(one, other) + 1 == stop(other, one));
+  LogitsProcessorList bad(NoRepeatNgram{-1});
+  CHECK_THROWS_AS(decode(model, std::vector<std::uint64_t>{1}, Greedy{}, bad), std::invalid_argument);
+}
