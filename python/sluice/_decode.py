@@ -71,6 +71,12 @@ class Hypothesis:
     generated, the stop included: Decoder.text cuts it off."""
     weight: float = math.nan
     """Of ParticleSample: the estimated probability of this output among those that match; they add up to 1. Else NaN."""
+    scores: Any = field(default=None, compare=False, repr=False)
+    """Of `generate(output_scores=True)`: [tokens, V], after all processors."""
+    logits: Any = field(default=None, compare=False, repr=False)
+    """Of `generate(output_logits=True)`: [tokens, V], as the model gave them."""
+    top_log_probs: list[list[tuple[int, float]]] = field(default_factory=list, compare=False, repr=False)
+    """Of `generate(top_logprobs=k)`: for each token of the output the k best there, with their log-probabilities."""
 
 
 @dataclass

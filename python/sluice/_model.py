@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 import ctypes as C
 import re
 import struct
@@ -78,6 +79,15 @@ class Rows(Sequence):
         self._rows = list(_ROW.iter_unpack(self._raw))  # from_, to, length, lines, address of tokens, their number
         self._tokens = C.string_at(self._rows[0][4], 4 * sum(row[5] for row in self._rows)) if count else b""
         self._table: Any = None
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Rows:
+        """The same for rows that Python asks a model for."""
+        made = cls(0, 0)
+        made._rows = [(row.from_, row.to, row.length, row.lines, 0, len(row.tokens)) for row in rows]
+        made._raw = b"".join(_ROW.pack(*row) for row in made._rows)
+        made._tokens = array.array("i", [token for row in rows for token in row.tokens]).tobytes()
+        return made
 
     def __len__(self) -> int:
         return len(self._rows)

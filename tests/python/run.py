@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """run.py LIBRARY: the tests of the Python package over a library that is built already, with any Python of this machine that has
-NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel."""
+NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel.
+run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are."""
 import os
 import pathlib
 import re
@@ -34,7 +35,7 @@ def python_with(*modules):
 def unit_tests(library):
     python, passed = python_with("numpy"), 0
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
-    for name in "test_decoding.py", "test_outputs.py", "test_language.py", "test_package.py":
+    for name in "test_decoding.py", "test_outputs.py", "test_language.py", "test_package.py", "test_huggingface.py":
         run = subprocess.run([python, HERE / name], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         print(run.stdout, run.stderr, sep="")
         assert run.returncode == 0 and run.stderr.endswith("\nOK\n"), name
@@ -45,6 +46,13 @@ def unit_tests(library):
     print(run.stdout, run.stderr, sep="")
     assert run.returncode == 0 and "20 of 20 outputs are the same" in run.stdout
     return passed + 1
+
+
+def beside_transformers(library):
+    python = python_with("numpy", "torch", "transformers")
+    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    return 2
 
 
 def wheel(given):
@@ -71,5 +79,5 @@ def wheel(given):
 
 
 if __name__ == "__main__":
-    count = wheel(sys.argv[1]) if sys.argv[2:] == ["wheel"] or sys.argv[1].endswith(".whl") else unit_tests(sys.argv[1])
+    count = beside_transformers(sys.argv[1]) if sys.argv[2:] == ["transformers"] else wheel(sys.argv[1]) if sys.argv[2:] == ["wheel"] or sys.argv[1].endswith(".whl") else unit_tests(sys.argv[1])
     print(f"{count} passed, 0 failed")
