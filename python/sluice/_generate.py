@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import random
 import time
@@ -14,7 +15,7 @@ from . import _logits as logits
 from . import presets
 from ._decode import Decoder, Hypothesis, Request, Result
 from ._language import NativeModel
-from ._library import ArgumentError, Error, whole
+from ._library import ArgumentError, Error, need_numpy, whole
 from ._model import Vocabulary
 from ._processed import Drafts, Guidance, Processed, Renamed, vocabulary_eos
 from ._search import Search
@@ -23,7 +24,7 @@ from .options import Blockwise, EarlyStoppingRule, Greedy, LengthLimits, NoRepea
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._model import Model as AnyModel
+    from ._language import AnyModel
 
 # Arguments of transformers that nothing here does: the values that ask for nothing (transformers 4.50), and what does it another way.
 _UNSUPPORTED: dict[str, tuple[list[Any], str]] = {
@@ -280,11 +281,11 @@ class _Rules:
             return None
         if isinstance(config, Mapping):
             try:
-                from transformers import WatermarkingConfig
+                theirs = importlib.import_module("transformers")
             except ImportError:
                 raise NotImplementedError("generate: watermarking_config: transformers makes it; without: decode() with a search's "
                                           "watermark=Watermark(...)") from None
-            config = WatermarkingConfig(**config)
+            config = theirs.WatermarkingConfig(**config)
         if not hasattr(config, "construct_processor") or hasattr(config, "ngram_len"):
             raise NotImplementedError(f"generate: watermarking_config = {config!r}: must be a WatermarkingConfig; for SynthID: decode() "
                                       "with a search's watermark=Watermark(scheme=\"synthid\", ...)")
@@ -595,7 +596,7 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
         raise NotImplementedError(f"generate: a {type(its_model).__name__} is never called from Python, where logits processors, criteria and guesses "
                                   "are: use decode() with a search's own rules, or give generate() the model within it")
     if wrapped:
-        _need_numpy()
+        need_numpy("generate with logits processors, stopping criteria, guesses or scores")
 
     encoded: list[Any] = [None] * len(prompts)
     if rules.encoder_repetition not in (None, 1.0) or rules.encoder_ngram:
@@ -658,11 +659,3 @@ def _rank(hypotheses: list[Hypothesis], alpha: float) -> None:
     for hypothesis in hypotheses:
         hypothesis.score = hypothesis.log_prob / max(len(hypothesis.tokens), 1)**alpha
     hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
-
-
-def _need_numpy() -> None:
-    try:
-        import numpy
-    except ImportError:
-        raise ImportError("sluice: generate needs NumPy for logits processors, stopping criteria and scores: pip install numpy") from None
-    del numpy

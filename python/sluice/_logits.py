@@ -82,7 +82,7 @@ def encoder_repetition(penalty: float) -> Processor:
     return process
 
 
-def sequence_bias(bias: Mapping[Sequence[int], float], size: int, name: str) -> Processor:
+def sequence_bias(bias: Mapping[tuple[int, ...], float], size: int, name: str) -> Processor:
     import numpy
 
     alone, by_length = numpy.zeros(size, numpy.float32), {}  # type: ignore[var-annotated]
@@ -129,7 +129,7 @@ def exponential_decay(start: int, factor: float, eos: Sequence[int]) -> Processo
 def remove_invalid(ids: Ids, scores: Scores, rows: Sequence[Row]) -> Scores:
     import numpy
 
-    most = numpy.finfo(numpy.float32).max
+    most = float(numpy.finfo(numpy.float32).max)
     return numpy.nan_to_num(scores, copy=False, nan=0.0, posinf=most, neginf=-most)
 
 

@@ -4,7 +4,7 @@
 With transformers and torch: on 20 tiny models with random weights, five each of GPT-2, BART, T5 and Marian. Without: on a table, against
 the tokens and scores that transformers gave for the same table, in huggingface.json.
 
-    test_huggingface.py             the tests
+    test_huggingface.py             the tests; OverTable, Arguments: those without transformers
     test_huggingface.py --write     writes huggingface.json, and the table of docs/huggingface.md
 """
 import json
