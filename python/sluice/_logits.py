@@ -43,12 +43,19 @@ if TYPE_CHECKING:
     Processor = Callable[[Ids, Scores, Sequence[Row]], Scores]
 
 
-def log_softmax(scores: Scores) -> Scores:
+def log_softmax(scores: Scores, own: bool = False) -> Scores:
+    """own: the scores may be written to."""
     import numpy
 
+    made = scores if own else numpy.array(scores, numpy.float32)
+    some = max(1, 2**18 // max(made.shape[-1], 1))  # lines that stay in a cache
+    raised = numpy.empty((min(some, len(made)), made.shape[-1]), numpy.float32)
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        shifted = scores - scores.max(-1, keepdims=True)
-        return shifted - numpy.log(numpy.exp(shifted).sum(-1, keepdims=True))  # type: ignore[no-any-return]
+        for begin in range(0, len(made), some):
+            part = made[begin:begin + some]
+            part -= part.max(-1, keepdims=True)
+            part -= numpy.log(numpy.exp(part, out=raised[:len(part)]).sum(-1, keepdims=True))
+    return made
 
 
 def _softmax(scores: Scores) -> Scores:

@@ -256,7 +256,7 @@ class Processed:
             found = lines(self.model.step(rows), count, self.size)
             logits = found.copy() if self.kept_logits else found
         if self.normalises:
-            found = log_softmax(found)
+            found = log_softmax(found, own=True)
         places: dict[int, list[tuple[int, int]]] = {}  # by length: line and slot
         line = 0
         for row in listed:
@@ -270,9 +270,11 @@ class Processed:
             answer = numpy.full((count, self.size + 1), -numpy.inf, numpy.float32)
             answer[:, :self.size] = found
         for length, group in places.items():
-            at = [place for place, _ in group]
+            at: Any = [place for place, _ in group]
             ids = self.histories.tokens[[slot for _, slot in group], :length]
             inputs = [self.histories.inputs[slot] for _, slot in group]
+            if len(at) == count:
+                at = slice(None)  # all lines, in their order
             scores = found[at]
             for processor in self.processors:
                 scores = processor(ids, scores, inputs)
@@ -281,9 +283,9 @@ class Processed:
             if self.ends:
                 over = self._over(ids, scores, inputs)
                 scores[over] = -numpy.inf
-                answer[numpy.array(at)[over], self.end] = 0
+                answer[numpy.arange(count)[at][over], self.end] = 0
                 answer[at, :self.size] = scores
-            else:
+            elif scores.base is not found and scores is not found:
                 answer[at] = scores
         return answer
 
