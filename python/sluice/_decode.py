@@ -10,11 +10,11 @@ import math
 import signal
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from ._language import Native, native
+from ._language import AnyModel, Native, native
 from ._library import (ArgumentError, CBytes, CHypothesis, CRequest, Error, bytes_array, bytes_of, call, create, expect, library, listed,
                        size_t, text_bytes, token_array, u64, whole)
 from ._model import FunctionModel, State
@@ -71,6 +71,12 @@ class Hypothesis:
     generated, the stop included: Decoder.text cuts it off."""
     weight: float = math.nan
     """Of ParticleSample: the estimated probability of this output among those that match; they add up to 1. Else NaN."""
+    scores: Any = field(default=None, compare=False, repr=False)
+    """Of `generate(output_scores=True)`: [tokens, V], after all processors."""
+    logits: Any = field(default=None, compare=False, repr=False)
+    """Of `generate(output_logits=True)`: [tokens, V], as the model gave them."""
+    top_log_probs: list[list[tuple[int, float]]] = field(default_factory=list, compare=False, repr=False)
+    """Of `generate(top_logprobs=k)`: for each token of the output the k best there, with their log-probabilities."""
 
 
 @dataclass
@@ -117,7 +123,7 @@ class Result:
         """Of the first hypothesis."""
         return self.best.score
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Hypothesis]:
         return iter(self.hypotheses)
 
     def __len__(self) -> int:
@@ -196,7 +202,7 @@ def _free(model: Native, grammars: dict[Grammar, int]) -> None:
 
 
 @contextlib.contextmanager
-def _interruptible(state: State):
+def _interruptible(state: State) -> Iterator[None]:
     """Ctrl-C ends the decoding. Between calls of the model it would be lost: no Python runs there that could raise it further."""
     if (threading.current_thread() is not threading.main_thread()
             or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
@@ -221,8 +227,8 @@ class Decoder:
     One thread at a time uses the model; other threads wait. Freed by itself.
     """
 
-    def __init__(self, model: Any):
-        self.model = model
+    def __init__(self, model: AnyModel):
+        self.model: Any = model
         """The model that it was made of."""
         self._state = State()
         self._native = native(model, self._state)
@@ -322,7 +328,7 @@ class Decoder:
         return number, trace, (prompt, prefix, seed)
 
     def decode(self, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
-               errors: str = "raise") -> list[Result]:
+               errors: Literal["raise", "return"] = "raise") -> list[Result]:
         """Decodes requests, `batch` of them together, and returns their results in order. The batch changes speed, never results.
 
         requests
@@ -377,8 +383,8 @@ class Decoder:
         return results
 
 
-def decode(model: Any, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
-           errors: str = "raise") -> list[Result]:
+def decode(model: AnyModel | Decoder, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
+           errors: Literal["raise", "return"] = "raise") -> list[Result]:
     """Decodes requests with a model and a search: see Decoder.decode, which saves making the same things again.
 
         sluice.decode(model, [sluice.Request(prompt=[1, 4])], sluice.BeamSearch(width=4, n_best=2))[0].tokens

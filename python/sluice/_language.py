@@ -7,11 +7,11 @@ import ctypes as C
 import os
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Union
 
 from ._library import (CBytes, CFusedOptions, CNgramOptions, bytes_array, bytes_of, call, create, expect, i32, library, listed, path_bytes,
                        real, token_array, whole)
-from ._model import State, Table, Vocabulary, checked_vocabulary
+from ._model import Model, State, Table, Vocabulary, checked_vocabulary
 
 
 class NGrams:
@@ -25,13 +25,13 @@ class NGrams:
         weakref.finalize(self, library.sluice_ngrams_free, handle)
 
     @classmethod
-    def open(cls, file: str | os.PathLike) -> NGrams:
+    def open(cls, file: str | os.PathLike[str]) -> NGrams:
         """The table in a file; what its first bytes are says which kind of file. A mapped one must not change."""
         return cls(create("ngrams_open", path_bytes(file)))
 
     def __len__(self) -> int:
         """The number of words, with <s>, </s> and <unk>."""
-        return library.sluice_ngrams_size(self._handle)
+        return int(library.sluice_ngrams_size(self._handle))
 
     def find(self, spellings: Iterable[str | bytes]) -> list[int]:
         """The number of the word that each spelling is; -1: there is none."""
@@ -87,6 +87,10 @@ class Native:
                 one.free()
 
 
+AnyModel = Union[Model, NativeModel]
+"""What decode and generate take."""
+
+
 def native(model: Any, state: State, name: str = "model") -> Native:
     """Any model as one of the library."""
     if isinstance(model, NativeModel):
@@ -111,6 +115,10 @@ class NGramModel(NativeModel):
         Added to the log-probability of each <unk>.
     """
 
+    vocabulary: Vocabulary
+    ngrams: NGrams
+    unknown: float
+
     def __init__(self, ngrams: NGrams, vocabulary: Vocabulary | None = None, *, words: Sequence[int] | None = None,
                  token_bytes: Sequence[str | bytes] | None = None, unknown: float = 0.0):
         expect(ngrams, NGrams, "ngrams", "NGrams.open(file)")
@@ -123,6 +131,7 @@ class NGramModel(NativeModel):
         else:
             if (words is None) == (token_bytes is None):
                 raise TypeError("sluice: NGramModel: needs words or token_bytes, not both")
+            given: Any
             given, name = (words, "words") if words is not None else (token_bytes, "token_bytes")
             checked_vocabulary(vocabulary)
             if not hasattr(given, "__len__"):
@@ -165,7 +174,17 @@ class Fused(NativeModel):
         A softmax of the sum: for sampling.
     """
 
-    def __init__(self, model: Any, language: Any, *, weight: float = 0.3, word_bonus: float = 0.0, words: Sequence[int] = (),
+    model: AnyModel
+    language: AnyModel
+    weight: float
+    word_bonus: float
+    words: Sequence[int]
+    tokens: Sequence[int] | None
+    unknown: int | None
+    unknown_log_prob: float
+    normalise: bool
+
+    def __init__(self, model: AnyModel, language: AnyModel, *, weight: float = 0.3, word_bonus: float = 0.0, words: Sequence[int] = (),
                  tokens: Sequence[int] | None = None, unknown: int | None = None, unknown_log_prob: float = 0.0,
                  normalise: bool = False):
         self.model, self.language, self.weight, self.word_bonus, self.words = model, language, weight, word_bonus, words

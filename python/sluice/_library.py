@@ -7,6 +7,10 @@ import array
 import ctypes as C
 import os
 import pathlib
+import sys
+from typing import Any
+
+from ._processor import runs_v3
 
 i32, u64, size_t, void_p = C.c_int32, C.c_uint64, C.c_size_t, C.c_void_p
 Tokens = C.POINTER(i32)
@@ -28,7 +32,7 @@ class RefusedError(Error):
     """A server's queue is full, or it has closed."""
 
 
-def _struct(name: str, **fields) -> type[C.Structure]:
+def _struct(name: str, **fields: Any) -> Any:
     return type(name, (C.Structure,), {"_fields_": [(key.rstrip("_"), kind) for key, kind in fields.items()]})
 
 
@@ -124,27 +128,19 @@ _FUNCTIONS = {  # those that return a status, by their argument types
 }
 
 
-_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"}
-
-
-def _runs_v3() -> bool:
-    """Whether this processor runs what is compiled for x86-64-v3."""
-    try:
-        flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags"))
-    except (OSError, StopIteration):
-        return False
-    return _V3 <= set(flags.split())
-
-
 def _path() -> str:
     """The library of SLUICE_LIBRARY, or one beside this file, or the system's."""
     if given := os.environ.get("SLUICE_LIBRARY"):
         return given
     folder = pathlib.Path(__file__).parent
-    quick, any_processor = folder / "libsluice-v3.so.1", folder / "libsluice.so.1"
-    if quick.exists() and _runs_v3():
+    name = {"darwin": "libsluice.dylib", "win32": "sluice.dll"}.get(sys.platform, "libsluice.so.1")
+    quick, any_processor = folder / "libsluice-v3.so.1", folder / name
+    if quick.exists() and runs_v3():
         return str(quick)
-    return str(any_processor) if any_processor.exists() else "libsluice.so.1"
+    if quick.exists() and not any_processor.exists():
+        raise ImportError("sluice: this wheel was compiled on another machine, for processors with AVX2 alone: install it again here, or "
+                          "build it with SLUICE_LEVELS=all")
+    return str(any_processor) if any_processor.exists() else name
 
 
 def _load() -> C.CDLL:
@@ -173,11 +169,20 @@ def _load() -> C.CDLL:
     return loaded
 
 
+def need_numpy(what: str) -> Any:
+    """The module, or a sentence that says who needs it."""
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError(f"sluice: {what} needs NumPy, which is not installed: pip install numpy") from None
+    return numpy
+
+
 library = _load()
 version: str = library.sluice_version().decode()
 
 
-def call(name: str, *arguments) -> None:
+def call(name: str, *arguments: Any) -> None:
     """Calls a function that returns a status, and raises what it reports. Python's lock is not held meanwhile."""
     status = getattr(library, "sluice_" + name)(*arguments)
     if status != OK:
@@ -185,7 +190,7 @@ def call(name: str, *arguments) -> None:
         raise {BAD_ARGUMENT: ArgumentError, REFUSED: RefusedError}.get(status, Error)(message)
 
 
-def create(name: str, *arguments) -> int:
+def create(name: str, *arguments: Any) -> int:
     """Calls a function whose last argument is where it writes a handle, and returns that."""
     handle = void_p()
     call(name, *arguments, C.byref(handle))
@@ -193,10 +198,10 @@ def create(name: str, *arguments) -> int:
     return handle.value
 
 
-def whole(value, name: str, least: int = -2**31, most: int = 2**31 - 1) -> int:
+def whole(value: Any, name: str, least: int = -2**31, most: int = 2**31 - 1) -> int:
     """A whole number for C, which would cut off what does not fit."""
     try:
-        number = value.__index__()
+        number: int = value.__index__()
     except (AttributeError, TypeError):
         if not isinstance(value, float) or not value.is_integer():  # 1e6
             raise TypeError(f"sluice: {name} = {value!r}: must be a whole number") from None
@@ -207,7 +212,7 @@ def whole(value, name: str, least: int = -2**31, most: int = 2**31 - 1) -> int:
     return number
 
 
-def real(value, name: str) -> float:
+def real(value: Any, name: str) -> float:
     """A number for C."""
     try:
         return float(value)
@@ -217,14 +222,14 @@ def real(value, name: str) -> float:
         raise ArgumentError(f"sluice: {name} = {value!r}: is too large") from None
 
 
-def expect(value, kind: type, name: str, how: str = ""):
+def expect(value: Any, kind: type, name: str, how: str = "") -> Any:
     """The value, if it is of the class."""
     if not isinstance(value, kind):
         raise TypeError(f"sluice: {name} = {value!r}: must be {how or 'a ' + kind.__name__}")
     return value
 
 
-def listed(values, name: str, what: str) -> list:
+def listed(values: Any, name: str, what: str) -> list[Any]:
     """A list of what can be iterated over, other than text."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"sluice: {name} = {values!r}: must be a list of {what}")
@@ -234,7 +239,7 @@ def listed(values, name: str, what: str) -> list:
         raise TypeError(f"sluice: {name} = {values!r}: must be a list of {what}") from None
 
 
-def path_bytes(file, name: str = "file") -> bytes:
+def path_bytes(file: Any, name: str = "file") -> bytes:
     """A path for C."""
     try:
         return _no_zero(os.fsencode(file), file, name)
@@ -242,20 +247,20 @@ def path_bytes(file, name: str = "file") -> bytes:
         raise TypeError(f"sluice: {name} = {file!r}: must be a path") from None
 
 
-def text_bytes(text, name: str) -> bytes:
+def text_bytes(text: Any, name: str) -> bytes:
     """A text for C, where a zero byte would end it."""
     if not isinstance(text, (str, bytes)):
         raise TypeError(f"sluice: {name} = {text!r}: must be a string")
     return _no_zero(text.encode() if isinstance(text, str) else text, text, name)
 
 
-def _no_zero(made: bytes, given, name: str) -> bytes:
+def _no_zero(made: bytes, given: Any, name: str) -> bytes:
     if 0 in made:
         raise ArgumentError(f"sluice: {name} = {given!r}: must not have a zero byte in it")
     return made
 
 
-def bytes_array(texts, name: str):
+def bytes_array(texts: Any, name: str) -> Any:
     """Texts as an array of sluice_bytes, which refers to them."""
     kept = []
     for i, text in enumerate(listed(texts, name, "strings, or bytes")):
@@ -267,12 +272,12 @@ def bytes_array(texts, name: str):
     return made
 
 
-def bytes_of(seen: CBytes) -> bytes:
+def bytes_of(seen: Any) -> bytes:
     """A copy of what a sluice_bytes of the library shows."""
-    return C.string_at(void_p.from_buffer(seen).value, seen.count) if seen.count else b""
+    return C.string_at(void_p.from_buffer(seen).value or 0, seen.count) if seen.count else b""
 
 
-def token_array(tokens, name: str):
+def token_array(tokens: Any, name: str) -> tuple[Any, int]:
     """Tokens as an array of C, from any sequence or array of integers. An empty one is null."""
     try:
         if isinstance(tokens, (bytes, bytearray)) or isinstance(tokens, memoryview) and tokens.itemsize == 1:  # which array.array takes for numbers in memory

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import array
 import ctypes as C
 import re
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
 
 from ._library import (BLOCKS, RAGGED, ROLL_BACK, CModelFunctions, CRow, Propose, Release, SourceLength, Start, StepView, Tokens,
-                       create, token_array, whole)
+                       create, need_numpy, token_array, whole)
 from ._scores import lines_of
 
 
@@ -67,7 +68,7 @@ _ROW = struct.Struct("@iiiiPN")  # CRow
 assert _ROW.size == C.sizeof(CRow)
 
 
-class Rows(Sequence):
+class Rows(Sequence[Row]):
     """The rows of a step: a sequence of Row, and the same as arrays of NumPy (`rows.to`, `rows.tokens` and so on).
 
     All forks of a step (from_ != to) copy first, then every row is cut to its length, then every row appends its tokens.
@@ -79,6 +80,15 @@ class Rows(Sequence):
         self._tokens = C.string_at(self._rows[0][4], 4 * sum(row[5] for row in self._rows)) if count else b""
         self._table: Any = None
 
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Rows:
+        """The same for rows that Python asks a model for."""
+        made = cls(0, 0)
+        made._rows = [(row.from_, row.to, row.length, row.lines, 0, len(row.tokens)) for row in rows]
+        made._raw = b"".join(_ROW.pack(*row) for row in made._rows)
+        made._tokens = array.array("i", [token for row in rows for token in row.tokens]).tobytes()
+        return made
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -88,13 +98,18 @@ class Rows(Sequence):
             yield Row(from_, to, length, lines, tokens[at:at + count].tolist())
             at += count
 
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+
     def __getitem__(self, index: Any) -> Any:
         return list(self)[index]
 
     def _column(self, name: str) -> Any:
         if self._table is None:
-            import numpy
-
+            numpy = need_numpy("an array of the rows of a step")
             self._table = numpy.frombuffer(self._raw, _row_type())
         return self._table[name]
 
@@ -131,16 +146,14 @@ class Rows(Sequence):
     @property
     def tokens(self) -> Any:
         """The tokens of all rows behind each other: [rows] if each has one."""
-        import numpy
-
+        numpy = need_numpy("an array of the rows of a step")
         return numpy.frombuffer(self._tokens, numpy.int32)
 
 
 def _row_type() -> Any:
     global _row_dtype
     if _row_dtype is None:
-        import numpy
-
+        numpy = need_numpy("an array of the rows of a step")
         _row_dtype = numpy.dtype(CRow)
     return _row_dtype
 
@@ -177,12 +190,14 @@ class Model(Protocol):
     - `is_encoder_decoder: bool`, for `generate`: inputs are sources, not prompts.
     """
 
-    vocabulary: Vocabulary
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokens."""
 
-    def start(self, sources: list[Any], slots: list[int]) -> None:
+    def start(self, sources: list[Any], slots: list[int], /) -> None:
         """Begins sources[i] in slots[i], which then holds no token."""
 
-    def step(self, rows: Rows) -> Any:
+    def step(self, rows: Rows, /) -> Any:
         """The scores of all tokens after each line asked for: float32 [lines of all rows, V], -inf for impossible tokens.
 
         Arrays of NumPy, tensors with `__dlpack__` on the CPU and buffers are read where they lie: they must stay as they are
@@ -201,9 +216,17 @@ class FunctionModel:
         The function gets a list of token lists (and a list of sources), and returns [lines, V].
     """
 
-    abilities = Abilities(ragged=True, blocks=True, roll_back=True)
+    function: Callable[..., Any]
+    vocabulary: Vocabulary
+    kind: Literal["logits", "log_probs"]
+    batched: bool
+    takes_source: bool
+    token_bytes: Sequence[bytes] | None
+    lookup: int
+    is_encoder_decoder: bool
+    abilities: Abilities = Abilities(ragged=True, blocks=True, roll_back=True)
 
-    def __init__(self, function: Callable, vocabulary: Vocabulary, *, kind: str = "logits", batched: bool = False,
+    def __init__(self, function: Callable[..., Any], vocabulary: Vocabulary, *, kind: Literal["logits", "log_probs"] = "logits", batched: bool = False,
                  takes_source: bool = False, token_bytes: Sequence[bytes] | None = None, lookup: int = 0,
                  is_encoder_decoder: bool = False):
         if not callable(function):
@@ -229,8 +252,7 @@ class FunctionModel:
                 sources.append(source)
         if self.batched:
             return self.function(contexts, sources) if self.takes_source else self.function(contexts)
-        import numpy
-
+        numpy = need_numpy("FunctionModel without batched=True")
         scores = numpy.empty((len(contexts), self.vocabulary.size), numpy.float32)
         for line, tokens, source in zip(scores, contexts, sources):
             found = numpy.asarray(self.function(tokens, source) if self.takes_source else self.function(tokens))
@@ -263,7 +285,7 @@ class State:
     def __init__(self) -> None:
         self.sources: dict[int, Any] = {}  # by the number that stands for each; 0: None
         self.errors: dict[int, BaseException] = {}
-        self.stops_at: type[BaseException] | tuple = ()  # after such an error no model is called again
+        self.stops_at: type[BaseException] | tuple[type[BaseException], ...] = ()  # after such an error no model is called again
         self.stopped_by: BaseException | None = None
         self.in_model = False  # whether a model's code runs now
         self._lock = threading.Lock()
@@ -355,7 +377,7 @@ class Table:
         """A sluice_model over it. It does not keep this table alive."""
         return create("model_create", C.byref(self.functions))
 
-    def _start(self, _user, count, sources, slots) -> int:
+    def _start(self, _user: Any, count: int, sources: Any, slots: Any) -> int:
         try:
             if self.state.stopped_by is not None:
                 return self.STOPPED
@@ -367,7 +389,7 @@ class Table:
         finally:
             self.state.in_model = False
 
-    def _step(self, _user, count, address, scores, stride) -> int:
+    def _step(self, _user: Any, count: int, address: Any, scores: Any, stride: Any) -> int:
         try:
             if self.state.stopped_by is not None:
                 return self.STOPPED
@@ -383,7 +405,7 @@ class Table:
         finally:
             self.state.in_model = False
 
-    def _release(self, _user, count, slots) -> None:
+    def _release(self, _user: Any, count: int, slots: Any) -> None:
         try:
             if self.state.stopped_by is None:
                 self.state.in_model = True
@@ -393,7 +415,7 @@ class Table:
         finally:
             self.state.in_model = False
 
-    def _source_length(self, _user, source) -> int:
+    def _source_length(self, _user: Any, source: Any) -> int:
         try:
             self.state.in_model = True
             return whole(self.model.source_length(self.state.sources.get(source)), "the model's source_length")
@@ -403,7 +425,7 @@ class Table:
         finally:
             self.state.in_model = False
 
-    def _propose(self, _user, count, drafts) -> int:
+    def _propose(self, _user: Any, count: int, drafts: Any) -> int:
         try:
             if self.state.stopped_by is not None:
                 return self.STOPPED

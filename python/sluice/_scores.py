@@ -8,6 +8,8 @@ import ctypes as C
 import sys
 from typing import Any
 
+from ._library import need_numpy
+
 
 class _DLTensor(C.Structure):
     _fields_ = [("data", C.c_void_p), ("device_type", C.c_int32), ("device_id", C.c_int32), ("ndim", C.c_int32),
@@ -44,14 +46,14 @@ def _described(array: Any) -> tuple[int, tuple[int, ...], tuple[int, ...] | None
         strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else None
         return tensor.data + tensor.byte_offset, shape, strides, (array, capsule)
     try:
-        view = memoryview(array)
+        view: Any = memoryview(array)
     except TypeError:
         return None
     if view.format not in ("f", "<f", "=f") or not view.c_contiguous:
         return None
     if view.readonly:
-        view = memoryview(bytearray(view)).cast("f", view.shape)  # ctypes takes no address of what is read-only
-    return C.addressof(C.c_char.from_buffer(view.cast("B"))), tuple(view.shape), None, view
+        view = memoryview(bytearray(view)).cast("f", tuple(view.shape or ()))  # ctypes takes no address of what is read-only
+    return C.addressof(C.c_char.from_buffer(view.cast("B"))), tuple(view.shape or ()), None, view
 
 
 def lines_of(array: Any, lines: int, vocabulary: int, source: str) -> tuple[int, int, Any]:
@@ -62,8 +64,8 @@ def lines_of(array: Any, lines: int, vocabulary: int, source: str) -> tuple[int,
     found = _described(array)
     strides = None if found is None else found[2]
     if found is None or (strides is not None and len(strides) > 0 and strides[-1] != 1 and found[1][-1] > 1):
-        import numpy  # a list, other numbers, gaps within lines
-
+        # a list, other numbers, gaps within lines
+        numpy = need_numpy(f"{source} gave scores that are not float32 in lines without gaps, and converting them")
         if hasattr(array, "__dlpack__") and not hasattr(array, "__array_interface__"):
             try:
                 array = numpy.from_dlpack(array)
@@ -71,14 +73,14 @@ def lines_of(array: Any, lines: int, vocabulary: int, source: str) -> tuple[int,
                 raise TypeError(f"{source} gave scores that NumPy cannot convert ({error}): must be float32") from error
         array = numpy.ascontiguousarray(array, numpy.float32)
         found = _described(array)
+        assert found is not None
         strides = found[2]
     address, shape, _, keep = found
     if shape == (lines, vocabulary):
         stride = vocabulary if strides is None else strides[0]
         if lines < 2 or stride >= vocabulary:
             return address, max(stride, vocabulary), keep
-        import numpy  # lines that overlap or run backwards: copied
-
+        numpy = need_numpy(f"{source} gave lines that overlap or run backwards, and copying them")
         return lines_of(numpy.array(array, numpy.float32, order="C"), lines, vocabulary, source)
     if lines == 1 and shape == (vocabulary,):
         return address, vocabulary, keep

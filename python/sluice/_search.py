@@ -10,7 +10,7 @@ import enum
 import json
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,8 @@ from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptio
                        real, size_t, text_bytes, token_array, whole)
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .options import NoRepeatNgram, Penalties, Watermark
 
 Phrase = Sequence[int]
@@ -52,7 +54,7 @@ class Grammar:
         return cls("regex", pattern, behind_space=behind_space, longest=longest)
 
     @classmethod
-    def json_schema(cls, schema: str | dict | bool, *, white_space: int = 0, behind_space: bool = False,
+    def json_schema(cls, schema: str | dict[str, Any] | bool, *, white_space: int = 0, behind_space: bool = False,
                     longest: bool = False) -> Grammar:
         """JSON that is valid under a schema: its text, or what `json.loads` makes of it."""
         try:
@@ -87,7 +89,7 @@ class Catalogue:
         self._own(create("catalogue_create", array, (size_t * len(lengths))(*lengths), len(lengths)))
 
     @classmethod
-    def open(cls, file: str | os.PathLike) -> Catalogue:
+    def open(cls, file: str | os.PathLike[str]) -> Catalogue:
         """The catalogue in a file. It must not change while it is used."""
         made = cls.__new__(cls)
         made._own(create("catalogue_open", path_bytes(file)))
@@ -186,7 +188,7 @@ class Search:
     _options: ClassVar[dict[str, str]] = {}
     _kind: ClassVar[str] = ""
 
-    def replace(self, **changes: Any) -> Any:
+    def replace(self, **changes: Any) -> Self:
         """A copy with some of the options changed."""
         return dataclasses.replace(self, **changes)
 
@@ -199,7 +201,7 @@ class Search:
                 raise ArgumentError(f"sluice: stop = {self.stop!r}: a string must not be empty")
         return [text.encode() if isinstance(text, str) else text for text in made]
 
-    def _create(self, compile_grammar) -> SearchHandle:
+    def _create(self, compile_grammar: Callable[[Grammar], int]) -> SearchHandle:
         if not self._kind:
             raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample or "
                             "Blockwise")
@@ -245,7 +247,7 @@ class SearchHandle:
 
 
 @contextlib.contextmanager
-def watermark_handle(watermark: Watermark):
+def watermark_handle(watermark: Watermark) -> Iterator[int]:
     """A sluice_watermark, freed at the end."""
     from .options import Watermark, WatermarkScheme
     if not isinstance(watermark, Watermark):
@@ -295,9 +297,9 @@ def _number(value: Any, usual: Any, name: str) -> float:
     if isinstance(usual, enum.Enum):
         kind = type(usual)
         if isinstance(value, str) and value in kind.__members__:
-            return float(kind[value])
+            return float(kind[value].value)
         if isinstance(value, kind):
-            return float(value)
+            return float(value.value)
         raise ArgumentError(f"sluice: {name} = {value!r}: must be one of " + ", ".join(kind.__members__))
     try:
         return float(value)

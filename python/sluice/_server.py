@@ -11,15 +11,16 @@ import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from ._decode import Decoder, Result, to_request, to_result
+from ._language import AnyModel
 from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, real, u64, whole
 from ._search import Search, SearchHandle
 from .options import Greedy
 
 
-class Submission(concurrent.futures.Future):
+class Submission(concurrent.futures.Future[Result]):
     """A request that a server has taken: a Future of its Result."""
 
     def __init__(self, server: Server | None, errors: str):
@@ -56,8 +57,8 @@ class Stream:
     """
 
     def __init__(self, submission: Submission | None = None):
-        self._submission = submission
-        self._events: queues.SimpleQueue = queues.SimpleQueue()
+        self._submission: Any = submission
+        self._events: queues.SimpleQueue[list[int] | None] = queues.SimpleQueue()
         self._wake: Callable[[], None] | None = None
         self._seen = 0
         self._ended = False
@@ -65,11 +66,12 @@ class Stream:
     @property
     def result(self) -> Result:
         """The request's result; waits for it."""
-        return self._submission.result()
+        found: Result = self._submission.result()
+        return found
 
     def cancel(self) -> bool:
         """As that of Submission."""
-        return self._submission.cancel()
+        return bool(self._submission.cancel())
 
     def _put(self, tokens: list[int] | None) -> None:
         self._events.put(tokens)
@@ -126,7 +128,7 @@ class _State:
         self.entered = 0  # calls of the library that need the server
         self.done, self.settled = Done(self._on_done), Settled(self._on_settled)
 
-    def _on_done(self, user, seen) -> None:
+    def _on_done(self, user: Any, seen: Any) -> None:
         with self.changed:
             submission = self.submissions.pop(user)
         self.shared.remove_source(submission._source)
@@ -137,7 +139,7 @@ class _State:
         with self.changed:
             self.changed.notify_all()
 
-    def _on_settled(self, user, _id, tokens, count) -> None:
+    def _on_settled(self, user: Any, _id: int, tokens: Any, count: int) -> None:
         submission = self.submissions.get(user)
         if submission is not None and submission._settled is not None and count:
             try:
@@ -166,7 +168,8 @@ class Server:
     A context manager: at its end, requests that are left are served; after an exception they are cancelled.
     """
 
-    def __init__(self, model: Any, search: Search | None = None, *, batch: int = 64, queue: int = 1024, errors: str = "raise"):
+    def __init__(self, model: AnyModel | Decoder, search: Search | None = None, *, batch: int = 64, queue: int = 1024,
+                 errors: Literal["raise", "return"] = "raise"):
         if errors not in ("raise", "return"):
             raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
         batch, queue = whole(batch, "batch", 1, 2**30), whole(queue, "queue", 1, 2**30)
@@ -256,9 +259,13 @@ class Server:
             submission = await loop.run_in_executor(None, lambda: self.submit(request, seconds=seconds))
         done = loop.create_future()
 
+        def end() -> None:
+            if not done.done():
+                done.set_result(None)
+
         def wake(_: Any) -> None:
             try:
-                loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
+                loop.call_soon_threadsafe(end)
             except RuntimeError:
                 pass
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from ._language import Native, NativeModel, native
+from ._language import AnyModel, Native, NativeModel, native
 from ._library import ArgumentError, CSuffixOptions, call, create, library, path_bytes, real, token_array, whole
 from ._model import State
 
@@ -36,17 +36,17 @@ class SuffixCache:
     @property
     def tokens(self) -> int:
         """How many tokens it holds, with those that precede texts."""
-        return library.sluice_suffix_cache_tokens(self._handle)
+        return int(library.sluice_suffix_cache_tokens(self._handle))
 
     @property
     def texts(self) -> int:
         """How many texts it holds."""
-        return library.sluice_suffix_cache_texts(self._handle)
+        return int(library.sluice_suffix_cache_texts(self._handle))
 
     @property
     def bytes(self) -> int:
         """The bytes that its arrays take."""
-        return library.sluice_suffix_cache_bytes(self._handle)
+        return int(library.sluice_suffix_cache_bytes(self._handle))
 
     def insert(self, decoded: Sequence[int], before: Sequence[int] = ()) -> None:
         """Adds a text of yours; `before`: what precedes it, a prompt."""
@@ -56,11 +56,11 @@ class SuffixCache:
         """Forgets everything."""
         call("suffix_cache_clear", self._handle)
 
-    def save(self, file: str | os.PathLike) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a file, which replaces what was there. It holds outputs and ends of prompts as they are."""
         call("suffix_cache_save", self._handle, path_bytes(file))
 
-    def load(self, file: str | os.PathLike) -> None:
+    def load(self, file: str | os.PathLike[str]) -> None:
         """Replaces everything by what a file holds, which is mapped and checked. If that fails, nothing changes."""
         call("suffix_cache_load", self._handle, path_bytes(file))
 
@@ -91,7 +91,15 @@ class WithSuffixCache(NativeModel):
         Also look in the request's own prompt and output.
     """
 
-    def __init__(self, model: Any, cache: SuffixCache, *, shortest: int = 1, factor: float = 1.0, least: float = 0.1,
+    model: AnyModel
+    cache: SuffixCache
+    shortest: int
+    factor: float
+    least: float
+    samples: int
+    own: bool
+
+    def __init__(self, model: AnyModel, cache: SuffixCache, *, shortest: int = 1, factor: float = 1.0, least: float = 0.1,
                  samples: int = 16, own: bool = True):
         if not isinstance(cache, SuffixCache):
             raise TypeError(f"sluice: cache = {cache!r}: must be a SuffixCache")

@@ -35,7 +35,7 @@ class Trace:
         """A page for a browser: HTML, complete in itself."""
         return self._page.decode(errors="replace")
 
-    def write(self, file: str | os.PathLike) -> None:
+    def write(self, file: str | os.PathLike[str]) -> None:
         """Writes the page."""
         pathlib.Path(file).write_bytes(self._page)
 

@@ -27,7 +27,7 @@ class WatermarkKey:
     _is_watermark_key = True
 
     def __init__(self, words: int | Iterable[int]):
-        made = [words] if hasattr(words, "__index__") else list(words) if isinstance(words, Iterable) else [None]
+        made: list[Any] = [words] if hasattr(words, "__index__") else list(words) if isinstance(words, Iterable) else [None]
         if isinstance(words, (str, bytes)) or not all(hasattr(word, "__index__") for word in made):
             raise TypeError("sluice: watermark key: must be an integer, or a list of integers")
         if not all(0 <= int(word) < 2**64 for word in made):
@@ -45,14 +45,14 @@ class WatermarkKey:
         return made
 
     @classmethod
-    def open(cls, file: str | os.PathLike) -> WatermarkKey:
+    def open(cls, file: str | os.PathLike[str]) -> WatermarkKey:
         """The key in a file: integers, decimal or with 0x; `#` begins a comment."""
         made = cls.__new__(cls)
         made._own(create("watermark_key_open", path_bytes(file)))
         return made
 
     @classmethod
-    def write_new(cls, file: str | os.PathLike, words: int = 1) -> WatermarkKey:
+    def write_new(cls, file: str | os.PathLike[str], words: int = 1) -> WatermarkKey:
         """Writes a new key of random words to a new file, that only its owner may read, and returns it."""
         words = whole(words, "watermark key: words")
         if words < 1:

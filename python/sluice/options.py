@@ -174,6 +174,7 @@ class LengthPenalty:
     """Per token; negative rewards length."""
 
     _options: ClassVar[dict[str, str]] = {"kind": "penalty", "alpha": "alpha", "beta": "beta", "word_penalty": "word_penalty"}
+    Kind: ClassVar[type[LengthPenaltyKind]] = LengthPenaltyKind
 
 
 @dataclass
@@ -214,6 +215,7 @@ class EarlyStopping:
     """(CTranslate2; Kasai et al. 2022); rounded, at least 1."""
 
     _options: ClassVar[dict[str, str]] = {"rule": "early_stopping", "patience": "patience"}
+    Rule: ClassVar[type[EarlyStoppingRule]] = EarlyStoppingRule
 
 
 @dataclass
@@ -540,7 +542,3 @@ class ParticleSample(Search):
 
     _options: ClassVar[dict[str, str]] = {"particles": "particles", "proposal": "proposal", "resample_below": "resample_below", "tries": "tries", "looks": "looks", "temperature": "temperature", "distinct": "distinct"}
     _kind: ClassVar[str] = "particles"
-
-
-LengthPenalty.Kind = LengthPenaltyKind
-EarlyStopping.Rule = EarlyStoppingRule

@@ -864,7 +864,29 @@ class Generate(unittest.TestCase):
                 (dict(do_sample=True, num_beams=2), NotImplementedError, "StochasticBeam"),
                 (dict(temperature=0.5), ValueError, "needs do_sample=True"),
                 (dict(num_beams=2, num_return_sequences=3), ValueError, "num_return_sequences = 3"),
-                (dict(eos_token_id=3), NotImplementedError, "eos_token_id = 3"),
+                (dict(eos_token_id=8), ValueError, "eos_token_id = 8: is outside the vocabulary of 8"),
+                (dict(eos_token_id="x"), TypeError, "eos_token_id = 'x'"), (dict(stopping_criteria=3), TypeError, "stopping_criteria: 3"),
+                (dict(stopping_criteria=[print], num_beams=2), NotImplementedError, "stopping_criteria with num_beams > 1"),
+                (dict(max_time=0), ValueError, "max_time = 0"), (dict(max_time="x"), TypeError, "max_time = 'x'"),
+                (dict(logits_processor=[3]), TypeError, "logits_processor: 3: must be called with"),
+                (dict(prefix_allowed_tokens_fn=3), TypeError, "prefix_allowed_tokens_fn = 3"),
+                (dict(prefix_allowed_tokens_fn=lambda *_: []), ValueError, "returned no token for input 0"),
+                (dict(logits_processor=lambda ids, scores: scores[:, :2]), ValueError, r"scores of shape \(1, 2\): must be \(1, 8\)"),
+                (dict(forced_bos_token_id=[1, 2]), TypeError, "forced_bos_token_id"), (dict(sequence_bias={}), TypeError, "sequence_bias"),
+                (dict(sequence_bias={(9,): 1.0}), ValueError, r"sequence_bias: \[9\]: must be tokens of the vocabulary of 8"),
+                (dict(exponential_decay_length_penalty=3), TypeError, "exponential_decay_length_penalty = 3"),
+                (dict(encoder_repetition_penalty=0.0), ValueError, "encoder_repetition_penalty = 0.0"),
+                (dict(encoder_no_repeat_ngram_size=2), TypeError, "encoder_no_repeat_ngram_size: inputs: must be a batch"),
+                (dict(guidance_scale=2.0), NotImplementedError, "guidance_scale: is for models without an encoder"),
+                (dict(negative_prompt_ids=[[1]]), ValueError, "needs guidance_scale"),
+                (dict(prompt_lookup_num_tokens=2, do_sample=True), NotImplementedError, "prompt_lookup_num_tokens with do_sample"),
+                (dict(assistant_model=self.model, num_beams=2), NotImplementedError, "assistant_model with num_beams = 2"),
+                (dict(assistant_model=object()), TypeError, "assistant_model: assistant_model needs abilities"),
+                (dict(streamer=object(), num_beams=2), ValueError, "streamer: takes one input"),
+                (dict(watermarking_config=3), NotImplementedError, "watermarking_config = 3"),
+                (dict(generation_config=3), TypeError, "generation_config = 3"), (dict(generation_config=dict(num_beam=3)), TypeError, "num_beam$"),
+                (dict(do_sample=True, epsilon_cutoff=2.0), ValueError, "epsilon_cutoff = 2"), (dict(do_sample=True, top_h=2.0), ValueError, "top_h = 2"),
+                (dict(eta_cutoff=0.5), ValueError, "eta_cutoff = 0.5: needs do_sample"),
                 (dict(early_stopping="always"), ValueError, "early_stopping = 'always'"),
                 (dict(num_beams=2, force_words_ids=[[[3], [4]]]), NotImplementedError, "alternatives"),
                 (dict(num_beams=0), ValueError, "num_beams = 0: must be at least 1"), (dict(num_beams=-1), ValueError, "num_beams = -1"),
@@ -873,7 +895,7 @@ class Generate(unittest.TestCase):
                 (dict(max_new_tokens=0), ValueError, "max_new_tokens = 0: must be at least 1"), (dict(max_new_tokens=-1), ValueError, "max_new_tokens = -1"),
                 (dict(max_length=0), ValueError, "max_length = 0"), (dict(min_new_tokens=-1), ValueError, "min_new_tokens = -1"),
                 (dict(min_length=-1), ValueError, "min_length = -1"), (dict(no_repeat_ngram_size=-1), ValueError, "no_repeat_ngram_size = -1"),
-                (dict(repetition_penalty=0.0), ValueError, "penalties.repetition = 0"), (dict(do_sample=True, top_k=-1), ValueError, "top_k = -1"),
+                (dict(repetition_penalty=0.0), ValueError, "repetition_penalty = 0.0"), (dict(repetition_penalty=0.0, num_beams=2), ValueError, "penalties.repetition = 0"), (dict(do_sample=True, top_k=-1), ValueError, "top_k = -1"),
                 (dict(do_sample=True, min_p=2.0), ValueError, "min_p = 2"), (dict(num_beams=2, length_penalty=math.nan), ValueError, "alpha = nan"),
                 (dict(seed=-1), ValueError, "seed = -1"), (dict(seed="x"), ValueError, "seed = 'x'"),
                 (dict(input_ids=[[1]]), TypeError, "both inputs and input_ids"), (dict(use_cache=False), NotImplementedError, "use_cache"),
@@ -883,9 +905,9 @@ class Generate(unittest.TestCase):
                 arguments["num_beams"] = 2
             with self.assertRaisesRegex(kind, message):
                 sluice.generate(self.model, [1], **arguments)
-        model = TableModel(abilities=ALL)
-        with self.assertRaisesRegex(NotImplementedError, "no_repeat_ngram_size"):
-            sluice.generate(model, [[3, 4]], no_repeat_ngram_size=2)
+        fused = sluice.Fused(TableModel(), TableModel())
+        with self.assertRaisesRegex(NotImplementedError, "a Fused is never called from Python"):
+            sluice.generate(fused, [[3, 4]], repetition_penalty=1.3)
         sluice.generate(self.model, [1], num_beam_groups=1, pad_token_id=0, eos_token_id=EOS, use_cache=True, attention_mask=None)
 
 

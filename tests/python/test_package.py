@@ -151,13 +151,14 @@ class Documentation(unittest.TestCase):
         self.assertEqual(doctest.testmod(sluice, optionflags=doctest.NORMALIZE_WHITESPACE).failed, 0)
 
     def test_page(self):
-        """Every example of docs/python.md prints what the page says."""
-        page = ROOT / "docs/python.md"
-        text = re.sub(r"^```.*$", "", page.read_text(), flags=re.M)
-        examples = doctest.DocTestParser().get_doctest(text, {}, "python.md", str(page), 0)
-        self.assertGreater(len(examples.examples), 30)
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-        self.assertEqual(runner.run(examples).failed, 0)
+        """Every example of docs/python.md and docs/huggingface.md prints what the page says."""
+        for name, least in ("python.md", 30), ("huggingface.md", 10):
+            page = ROOT / "docs" / name
+            text = re.sub(r"^```.*$", "", page.read_text(), flags=re.M)
+            examples = doctest.DocTestParser().get_doctest(text, {}, name, str(page), 0)
+            self.assertGreater(len(examples.examples), least)
+            runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+            self.assertEqual(runner.run(examples).failed, 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a type checker says of programs: nothing but what is marked. tests/python/run.py runs mypy --strict over it, and over the package."""
+from __future__ import annotations
+
+from typing import Any
+
+import sluice
+
+
+class Counting:
+    """A model is whatever has its members."""
+
+    vocabulary = sluice.Vocabulary(7, bos=0, eos=[0])
+
+    def start(self, sources: list[Any], slots: list[int]) -> None:
+        self.first = slots[0]
+
+    def step(self, rows: sluice.Rows) -> list[list[float]]:
+        return [[float(row.length)] * 7 for row in rows]
+
+
+class NoStep:
+    vocabulary = sluice.Vocabulary(7)
+
+    def start(self, sources: list[Any], slots: list[int]) -> None: ...
+
+
+def models(model: sluice.Model) -> None:
+    results: list[sluice.Result] = sluice.decode(model, [None, sluice.Request(prompt=[1])], sluice.BeamSearch(width=2).replace(n_best=2))
+    tokens: list[int] = results[0].tokens
+    print(tokens, [hypothesis.log_prob for hypothesis in results[0]])
+    sluice.decode(NoStep(), [None])  # error: no step
+    sluice.decode(model, [None], errors="rise")  # error: raise or return
+    sluice.FunctionModel(lambda tokens: [0.0], sluice.Vocabulary(1), kind="logprobs")  # error: log_probs
+    sluice.decode(sluice.Fused(model, model, weight=0.5), [None])
+    sluice.Server(sluice.Decoder(model)).submit(None).result().tokens.append(1)
+
+
+def hugging_face() -> None:
+    model = Counting()
+    models(model)
+    sluice.generate(model, [[1]], num_beams=2, early_stopping="never", max_new_tokens=3, seed=1)[0].score.hex()
+    sluice.generate(model, [[1]], num_beam=2)  # error: num_beams
+    sluice.generate(model, [[1]], early_stopping="always")  # error: never
+    sluice.generate(model, [[1]], max_new_tokens="3")  # error: a number
+    sluice.generate(model, [[1]], penalty_alpha=0.6)  # error: refused
+    sluice.generate(model, [[1]], prefix_allowed_tokens_fn=lambda number, tokens: [1], sequence_bias={(1, 2): 0.5}, top_logprobs=2)
