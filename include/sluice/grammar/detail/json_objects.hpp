@@ -149,16 +149,21 @@ class JsonObjects : public JsonRules {
           split(clause.some[i], [&](Class& c) { c.some |= std::uint32_t{1} << i; });
         std::erase_if(classes, [&](Class const& c) { return x.empty(c.values); });
         if (classes.empty()) return;
-        std::vector<std::u32string> taken;
-        for (auto const& [name, member] : clause.members) taken.push_back(decoded(name));
-        auto const free = share(TextAutomaton::but(std::move(taken)));
+        std::vector<std::string> taken;
+        for (auto const& [name, member] : clause.members) taken.push_back(name);
+        Texts free;
+        if (classes.size() > 1 || classes[0].names != nullptr) {
+          std::vector<std::u32string> words;
+          for (auto const& name : taken) words.push_back(decoded(name));
+          free = share(TextAutomaton::but(std::move(words)));
+        }
         for (auto& one : classes) {
           auto const names = one.names == nullptr ? free : free == nullptr ? one.names : share(*one.names & *free);
           if (names != nullptr && names->empty()) continue;
-          Candidate other{
-              .name = x.new_rule("another name", names == nullptr ? x.texts_.string(0, -1) : x.texts_.string(*names)),
-              .values = std::move(one.values),
-              .some = one.some};
+          Candidate other{.name = x.new_rule("another name",
+                                             names == nullptr ? x.texts_.string_but(taken) : x.texts_.string(*names)),
+                          .values = std::move(one.values),
+                          .some = one.some};
           other.member = member(other, 0);
           if (!x.is_nothing(other.member)) others.push_back(std::move(other));
         }

@@ -23,6 +23,7 @@ namespace sluice::inline v0::detail {
 /// Facts about the expressions and rules that compile() provides for their graphs.
 struct RuleFacts {
   std::vector<std::uint8_t> nullable;  // [expression]: its text may be empty
+  std::vector<std::uint8_t> possible;  // [expression]: it has a text; others are left out
   std::vector<std::uint8_t> in_place;  // [rule]: is inlined where it is called
   std::vector<std::int64_t> weight;    // [expression]: about how many places it needs, with repetitions written out
 };
@@ -86,8 +87,9 @@ class RuleGraph {
       case Kind::choice: {
         std::vector<Id> targets;
         targets.reserve(parts.size());
-        for (auto const part : parts) targets.push_back(build(part, to));
-        return split(targets);
+        for (auto const part : parts)
+          if (facts_.possible[at(part)] != 0) targets.push_back(build(part, to));
+        return targets.size() == 1 ? targets[0] : split(targets);
       }
       case Kind::repeat: return repeat(id, to);
       case Kind::call:
@@ -107,6 +109,7 @@ class RuleGraph {
     auto e = expressions_[id];
     auto part = expressions_.parts(id)[0];
     while (joins(e, part)) part = expressions_.parts(part)[0];
+    if (facts_.possible[at(part)] == 0) return to;
     auto const minimum = facts_.nullable[at(part)] != 0 ? 0 : e.minimum;
     if (minimum <= 1 && e.maximum < 0) {
       auto const first = split(to, to);

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -31,22 +32,48 @@ class TextBytes {
  public:
   template <class = void>
   static ByteAutomaton utf8(TextAutomaton const& texts) {
-    return TextBytes(texts, false, Escapes::usual).make(false);
+    TextAutomaton some;
+    return TextBytes(written(texts, some), false, Escapes::usual).make(false);
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
   /// \param most  characters; -1: any number
   template <class = void>
   static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed, std::int32_t most = -1) {
-    auto out = TextBytes(texts, true, escapes).make(closed);
-    out.most = most, out.characters = static_cast<Id>(texts.states.size());
+    TextAutomaton some;
+    auto const& all = written(texts, some);
+    auto out = TextBytes(all, true, escapes).make(closed);
+    out.most = most, out.characters = static_cast<Id>(all.states.size());
+    return out;
+  }
+  /// The contents of JSON strings other than these, with the closing quotation mark; without states: not as simple as
+  /// names usually are. \param names  sorted, all different
+  template <class = void>
+  static ByteAutomaton other_names(std::span<std::string const> names, Escapes escapes) {
+    ByteAutomaton out;
+    auto const simple = [](char c) {
+      return c >= ' ' && c <= '~' && std::string_view("\"&'/<>\\").find(c) == std::string_view::npos;
+    };
+    if (names.empty() || escapes != Escapes::usual || !std::ranges::all_of(names, [&](auto const& name) {
+          return name.size() < 1000 && std::ranges::all_of(name, simple);
+        }))
+      return out;
+    static ByteAutomaton const any = json(TextAutomaton::anything(), Escapes::usual, true);
+    add_names(names, 0, any, out);
+    auto const offset = static_cast<Id>(out.states.size()), edges = static_cast<Id>(out.edges.size());
+    for (auto& edge : out.edges)
+      if (edge.to < 0) edge.to = offset - 1 - edge.to;
+    for (auto const& [first, count, accepts] : any.states) out.states.push_back({edges + first, count, accepts});
+    for (auto const& [first, last, to] : any.edges) out.edges.push_back({first, last, offset + to});
     return out;
   }
 
   /// Characters that are written as escapes, or may be.
-  static std::vector<CharacterRange> escapable(Escapes escapes) {
-    if (escapes == Escapes::any) return {{0, last_character}};
-    return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
-            {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
+  static std::span<CharacterRange const> escapable(Escapes escapes) {
+    static constexpr CharacterRange all[] = {{0, last_character}};
+    static constexpr CharacterRange usual[] = {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
+                                               {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
+    if (escapes == Escapes::any) return all;
+    return usual;
   }
 
  private:
@@ -65,6 +92,45 @@ class TextBytes {
   static std::size_t at(Id i) { return static_cast<std::size_t>(i); }
 
   TextBytes(TextAutomaton const& texts, bool json, Escapes escapes) : texts_(texts), json_(json), escapes_(escapes) {}
+
+  /// Without halves of surrogate pairs, which are no characters: so that every state still leads to an end.
+  template <class = void>
+  static TextAutomaton const& written(TextAutomaton const& texts, TextAutomaton& some) {
+    auto const none = [](Edge const& edge) { return edge.first >= 0xD800 && edge.last <= 0xDFFF; };
+    if (std::ranges::none_of(texts.states, [&](auto const& state) { return std::ranges::any_of(state.edges, none); }))
+      return texts;
+    some = texts;
+    for (auto& state : some.states) std::erase_if(state.edges, none);
+    return some = std::move(some).trimmed();
+  }
+  /// A state for names that share their first `depth` bytes; an edge to -1 - s leads to the state s of `any`.
+  template <class = void>
+  static void add_names(std::span<std::string const> names, std::size_t depth, ByteAutomaton const& any,
+                        ByteAutomaton& out) {
+    auto const id = out.states.size();
+    out.states.emplace_back();
+    auto const taken = names.front().size() == depth;
+    if (taken) names = names.subspan(1);
+    std::vector<ByteAutomaton::Edge> edges;
+    for (auto i = any.states[0].first_edge; i < any.states[0].first_edge + any.states[0].edges; ++i) {
+      auto const& [first, last, to] = any.edges[at(i)];
+      if (taken && first == '"') continue;
+      int c = first;
+      while (!names.empty() && static_cast<std::uint8_t>(names.front()[depth]) <= last) {
+        auto const own = names.front()[depth];
+        auto const end = std::ranges::find_if(names, [&](auto const& other) { return other[depth] != own; });
+        auto const count = static_cast<std::size_t>(end - names.begin());
+        auto const byte = static_cast<std::uint8_t>(own);
+        if (byte > c) edges.push_back({static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(byte - 1), -1 - to});
+        edges.push_back({byte, byte, static_cast<Id>(out.states.size())});
+        add_names(names.first(count), depth + 1, any, out);
+        c = byte + 1, names = names.subspan(count);
+      }
+      if (c <= last) edges.push_back({static_cast<std::uint8_t>(c), last, -1 - to});
+    }
+    out.states[id].first_edge = static_cast<Id>(out.edges.size()), out.states[id].edges = static_cast<Id>(edges.size());
+    out.edges.insert(out.edges.end(), edges.begin(), edges.end());
+  }
 
   template <class = void>
   ByteAutomaton make(bool closed) {
@@ -97,7 +163,7 @@ class TextBytes {
   }
 
   /// The part of the edges for these characters.
-  static Edges among(Edges const& edges, std::vector<CharacterRange> const& ranges) {
+  static Edges among(Edges const& edges, std::span<CharacterRange const> ranges) {
     Edges out;
     std::size_t i = 0;
     for (auto const& [first, last, to] : edges) {
@@ -115,11 +181,12 @@ class TextBytes {
 
   template <class = void>
   void plain(Edges const& edges, std::vector<ByteAutomaton::Edge>& out) {
-    static std::vector<CharacterRange> const ascii{{0, 0x7F}}, written{{' ', '!'}, {'#', '['}, {']', 0x7F}},
-        wide{{0x80, last_character}};
-    for (auto const& [first, last, to] : among(edges, json_ ? written : ascii)) join(out, first, last, to);
+    static constexpr CharacterRange ascii[] = {{0, 0x7F}}, in_json[] = {{' ', '!'}, {'#', '['}, {']', 0x7F}},
+                                    wide[] = {{0x80, last_character}};
+    for (auto const& [first, last, to] : among(edges, json_ ? std::span<CharacterRange const>(in_json) : ascii))
+      join(out, first, last, to);
+    if (edges.empty() || edges.back().last < 0x80) return;
     auto const more = among(edges, wide);
-    if (more.empty()) return;
     auto const [it, fresh] = wide_.try_emplace(key(more));
     if (fresh) {
       std::vector<Sequence> all;
