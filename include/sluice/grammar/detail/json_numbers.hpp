@@ -88,10 +88,11 @@ class JsonNumbers {
       return pick(negative(all_), zeros(all_), below, above);
     }
     std::string const sign = bound.negative ? "-" : "";
-    auto same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
+    auto const far_wanted = bound.negative ? below : above, near_wanted = bound.negative ? above : below;
+    auto const same = equal != near_wanted ? all_ & set(sign + "(?:" + equal_to(bound) + ")") : TextAutomaton{};
     if (equal && !below && !above) return same;
     auto const beyond = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
-    return bound.negative ? pick(beyond, same, below, above) : pick(beyond, same, above, below);
+    return pick(beyond, same, far_wanted, near_wanted);
   }
   /// Multiples of a positive number.
   /// \throws std::length_error

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/json_rules.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
@@ -15,6 +16,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,7 +53,15 @@ class JsonObjects : public JsonRules {
     std::int32_t nesting;
     std::vector<Candidate> known{}, others{};
     std::int64_t least = 0, most = -1;
-    std::map<State, Id> rules{};
+    struct Hash {
+      std::size_t operator()(State const& state) const {
+        auto const& [name, count, met, first] = state;
+        auto const h =
+            (name ^ static_cast<std::uint64_t>(count) << 20 ^ std::uint64_t{met} << 40) * 0x9E3779B97F4A7C15u;
+        return cast<std::size_t>(h ^ h >> 29 ^ (first ? 1u : 0u));
+      }
+    };
+    std::unordered_map<State, Id, Hash> rules{};
 
     Id all() {
       if (clause.some.size() > 16) x.unsupported(source, "asks too much of members, which is not supported");

@@ -85,11 +85,16 @@ class RuleGraph {
         for (auto i = parts.size(); i-- > 0;) to = build(parts[i], to);
         return to;
       case Kind::choice: {
-        std::vector<Id> targets;
-        targets.reserve(parts.size());
+        auto const begun = open_.size();
         for (auto const part : parts)
-          if (facts_.possible[at(part)] != 0) targets.push_back(build(part, to));
-        return targets.size() == 1 ? targets[0] : split(targets);
+          if (facts_.possible[at(part)] != 0) {
+            auto const first = build(part, to);
+            open_.push_back(first);
+          }
+        auto const targets = std::span<Id const>(open_).subspan(begun);
+        auto const first = targets.size() == 1 ? targets[0] : split(targets);
+        open_.resize(begun);
+        return first;
       }
       case Kind::repeat: return repeat(id, to);
       case Kind::call:
@@ -229,6 +234,7 @@ class RuleGraph {
   RuleFacts const& facts_;
   Automaton& a_;
   std::int32_t total_ = 0, loop_ = -1;
+  std::vector<Id> open_;  // targets of choices that are being built
   std::vector<Id> outlined_;
   std::map<Id, std::int32_t> rule_of_;  // [outlined expression]
 };
