@@ -249,11 +249,11 @@ class JsonArrays : public JsonObjects {
       if (!part.value->is(Kind::number)) continue;
       auto const x = JsonNumber::of(part.value->text);
       if (x.exponent > 6 || x.digits.size() > 6 || x.exponent < -6) continue;
-      auto const number = std::stod(part.value->text);
+      auto const bound = std::stod(part.value->text);
       if (part.word == Word::least || part.word == Word::above)
-        low = (std::max)(low, static_cast<std::int64_t>(std::floor(number)));
+        low = (std::max)(low, static_cast<std::int64_t>(std::floor(bound)));
       if (part.word == Word::most || part.word == Word::below)
-        high = (std::min)(high, static_cast<std::int64_t>(std::ceil(number)));
+        high = (std::min)(high, static_cast<std::int64_t>(std::ceil(bound)));
     }
   }
   template <class = void>
