@@ -87,11 +87,9 @@ class Automaton {
     auto const read = [&](std::size_t first, std::size_t last) { begins[first] = begins[last + 1] = true; };
     read(0, 255);
     if (behind_space) read(' ', ' ');
-    for (auto const& place : places) {
+    for (auto const& place : places)
       if (place.kind == Place::byte) read(place.low, place.high);
-      if (place.kind == Place::state)
-        for (auto const& edge : edges_of(place)) read(edge.first, edge.last);
-    }
+    for (auto const& edge : edges) read(edge.first, edge.last);
     first_of.clear();
     for (std::size_t byte = 0; byte < 256; ++byte) {
       if (begins[byte]) first_of.push_back(static_cast<std::uint8_t>(byte));

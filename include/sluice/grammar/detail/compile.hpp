@@ -59,7 +59,9 @@ class Compiler {
   template <class = void>
   Automaton compile(std::int32_t root) {
     a_.root = root;
-    find_nullable();
+    find_facts();
+    if (auto const e = x_.rules[at(root)].expression; e >= 0 && facts_.possible[at(e)] == 0)
+      refuse(root, "no text obeys this rule: it never ends, or demands the impossible");
     choose_in_place();
     RuleGraph graph(x_, facts_, a_);
     a_.start.assign(x_.rules.size(), -1);
@@ -72,7 +74,6 @@ class Compiler {
       auto const rule = open.back();
       open.pop_back();
       auto const before = a_.places.size();
-      begins_.push_back(a_.nodes());
       if (rule < count() && x_.rules[at(rule)].expression < 0) refuse(rule, "is not defined");
       auto const expression = rule < count() ? x_.rules[at(rule)].expression : graph.outlined()[at(rule - count())];
       a_.start[at(rule)] = graph.build(expression);
@@ -84,7 +85,6 @@ class Compiler {
         if (auto const& place = a_.places[i]; place.kind == Place::call && a_.start[at(place.first)] < 0)
           a_.start[at(place.first)] = 0, open.push_back(place.first);
     }
-    prune();
     rank();
     a_.classify();
     return std::move(a_);
@@ -96,34 +96,47 @@ class Compiler {
   using Place = Automaton::Place;
   std::int32_t count() const { return static_cast<std::int32_t>(x_.rules.size()); }
 
+  /// Finds expressions whose text may be empty, and those that have a text at all.
   template <class = void>
-  void find_nullable() {
+  void find_facts() {
     auto const count = at(x_.size());
     Users parents(count), callers(x_.rules.size()), rules(count);
     std::vector<std::int32_t> missing(count, 1), open;
-    auto const reach = [&](std::int32_t id) {
-      if (missing[at(id)] > 0 && --missing[at(id)] == 0) open.push_back(id);
-    };
     for (std::int32_t id = 0; id < x_.size(); ++id) {
       auto const& e = x_[id];
       if (e.kind == Kind::call) callers.add(e.rule, id);
-      if (e.kind == Kind::sequence) missing[at(id)] = e.count;
       for (auto const part : x_.parts(id)) parents.add(part, id);
-      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) ||
-          (e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts))
-        missing[at(id)] = 0, open.push_back(id);
     }
     for (std::size_t r = 0; r < x_.rules.size(); ++r)  // one that nothing calls need not be defined
       if (x_.rules[r].expression >= 0) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
     parents.sort(), callers.sort(), rules.sort();
-    facts_.nullable.assign(count, 0);
-    while (!open.empty()) {
-      auto const id = open.back();
-      open.pop_back();
-      facts_.nullable[at(id)] = 1;
-      parents.for_each(id, reach);
-      rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
-    }
+    auto const reach = [&](std::int32_t id) {
+      if (missing[at(id)] > 0 && --missing[at(id)] == 0) open.push_back(id);
+    };
+    auto const spread = [&](std::vector<std::uint8_t>& fact, auto const& given) {
+      fact.assign(count, 0);
+      for (std::int32_t id = 0; id < x_.size(); ++id) {
+        auto const& e = x_[id];
+        missing[at(id)] = e.kind == Kind::sequence ? e.count : 1;
+        if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) || given(e))
+          missing[at(id)] = 0, open.push_back(id);
+      }
+      while (!open.empty()) {
+        auto const id = open.back();
+        open.pop_back();
+        fact[at(id)] = 1;
+        parents.for_each(id, reach);
+        rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
+      }
+    };
+    spread(facts_.nullable, [&](Expressions::Expression const& e) {
+      return e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts;
+    });
+    spread(facts_.possible, [&](Expressions::Expression const& e) {
+      if (e.kind == Kind::automaton)
+        return x_.automaton_of(e).states[0].accepts || x_.automaton_of(e).states[0].edges > 0;
+      return e.kind == Kind::bytes || (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
+    });
   }
 
   /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings.
@@ -181,98 +194,6 @@ class Compiler {
       }
       case Place::again: take(a_.loops[at(place.first)].to); break;
       case Place::end: break;
-    }
-  }
-
-  /// Marks all places that can reach an end, given some of them.
-  template <class Works>
-  void mark_useful(std::vector<std::uint8_t>& useful, Works const& works) const {
-    Users from(useful.size()), callers(a_.start.size());
-    std::vector<std::int32_t> starts(useful.size(), -1), open;
-    for (std::size_t r = 0; r < a_.start.size(); ++r)
-      if (a_.start[r] >= 0) starts[at(a_.start[r])] = static_cast<std::int32_t>(r);
-    for (std::int32_t p = 0; p < a_.nodes(); ++p) {
-      auto const& place = a_.places[at(p)];
-      each_next(place, [&](std::int32_t to) { from.add(to, p); });
-      if (place.kind == Place::call) callers.add(place.first, p);
-      if (useful[at(p)] != 0) open.push_back(p);
-    }
-    from.sort(), callers.sort();
-    auto const look = [&](std::int32_t p) {
-      if (useful[at(p)] == 0 && works(a_.places[at(p)])) useful[at(p)] = 1, open.push_back(p);
-    };
-    while (!open.empty()) {
-      auto const p = open.back();
-      open.pop_back();
-      from.for_each(p, look);
-      if (starts[at(p)] >= 0) callers.for_each(starts[at(p)], look);
-    }
-  }
-
-  /// Removes everything that can never reach an end.
-  template <class = void>
-  void prune() {
-    auto const places = at(a_.nodes());
-    std::vector<std::uint8_t> useful(places);
-    auto const works = [&](Place const& place) {
-      if (place.kind == Place::call) return useful[at(place.to)] != 0 && useful[at(a_.start[at(place.first)])] != 0;
-      if (place.kind != Place::loop) return true;
-      auto const& loop = a_.loops[at(place.first)];
-      return useful[at(loop.to)] != 0 && (loop.minimum == 0 || useful[at(loop.body)] != 0);
-    };
-    // Most places lead to those made before them, states of automata to later ones, and calls to rules made later.
-    std::size_t count = 0;
-    auto const pass = [&](std::int32_t p) {
-      if (useful[at(p)] != 0) return;
-      auto const& place = a_.places[at(p)];
-      auto leads = place.kind == Place::end;
-      each_next(place, [&](std::int32_t to) { leads = leads || useful[at(to)] != 0; });
-      if (leads && works(place)) useful[at(p)] = 1, ++count;
-    };
-    auto done = false;
-    for (std::size_t before = 1, i = 0; i < 8 && !done; ++i) {
-      before = count;
-      auto text = a_.texts.end();
-      for (auto r = begins_.size(); r-- > 0;) {
-        auto const last = r + 1 < begins_.size() ? begins_[r + 1] : a_.nodes();
-        auto own = std::ranges::lower_bound(a_.texts.begin(), text, begins_[r], {}, &Automaton::Text::first);
-        text = own;
-        for (auto p = begins_[r]; p < last; ++p) {
-          if (own == a_.texts.end() || own->first != p) {
-            pass(p);
-            continue;
-          }
-          for (auto q = p + own->count; q-- > p;) pass(q);
-          p += own->count - 1, ++own;
-        }
-      }
-      done = count == places || before == count;
-    }
-    if (count == places) return;
-    if (!done) mark_useful(useful, works);
-    if (useful[at(a_.start[at(a_.root)])] == 0)
-      refuse(a_.root, "no text obeys this rule: it never ends, or demands the impossible");
-    for (std::size_t p = 0; p < places; ++p) {
-      auto& place = a_.places[p];
-      if (useful[p] == 0) {
-        place = {.within = place.within};
-        continue;
-      }
-      auto const keep = [&](auto* all, auto const& target) {
-        auto const of = std::span(all + place.first, at(place.count));
-        place.count = static_cast<std::int32_t>(
-            std::remove_if(of.begin(), of.end(), [&](auto const& e) { return useful[at(target(e))] == 0; }) -
-            of.begin());
-      };
-      if (place.kind == Place::split) keep(a_.targets.data(), [](std::int32_t to) { return to; });
-      if (place.kind == Place::state) {
-        keep(a_.edges.data(), [](auto const& edge) { return edge.to; });
-        if (place.to >= 0 && useful[at(place.to)] == 0) place.to = -1;
-      }
-    }
-    for (auto& loop : a_.loops) {
-      if (useful[at(loop.body)] == 0) loop.body = -1;
-      if (useful[at(loop.to)] == 0) loop.to = -1;
     }
   }
 
@@ -362,7 +283,6 @@ class Compiler {
   Expressions const& x_;
   RuleFacts facts_;
   Automaton a_;
-  std::vector<std::int32_t> begins_;  // of each rule that was built: its first place
   std::vector<std::int32_t> origin_;  // [rule]: the rule of the expressions that contains it
   std::vector<std::int32_t> seen_;    // [place]: by first_calls()
 };

@@ -9,6 +9,7 @@
 #include <sluice/grammar/detail/json_value.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -190,11 +191,11 @@ class JsonArrays : public JsonObjects {
       for (auto const* const value : *list)
         of.back().push_back(values.try_emplace(json_key(*value), values.size(), value).first->second.first);
     }
-    if (values.size() > 10) return {};
+    if (values.size() > 64 || subsets(values.size(), clause.most) > most_subsets) return {};
     std::vector<Id> texts(values.size());
     for (auto const& [key, one] : values) texts[one.first] = texts_.exactly(*one.second);
-    std::map<std::pair<std::int64_t, std::size_t>, Id> rules;
-    auto const from = [&](auto const& self, std::int64_t i, std::size_t used) -> Id {
+    std::map<std::pair<std::int64_t, std::uint64_t>, Id> rules;
+    auto const from = [&](auto const& self, std::int64_t i, std::uint64_t used) -> Id {
       auto const [it, fresh] = rules.try_emplace({i, used}, -1);
       if (!fresh) return it->second;
       std::vector<Id> choices;
@@ -202,24 +203,69 @@ class JsonArrays : public JsonObjects {
       if (clause.most < 0 || i < clause.most)
         for (auto const v : of[static_cast<std::size_t>((std::min)(i, same))]) {
           if ((used >> v & 1) != 0) continue;
-          auto const rest = self(self, i + 1, used | std::size_t{1} << v);
+          auto const rest = self(self, i + 1, used | std::uint64_t{1} << v);
           choices.push_back(i == 0 ? out_.sequence({texts[v], rest}) : out_.sequence({texts_.comma(), texts[v], rest}));
         }
       return rules[{i, used}] = new_rule("different items", out_.choice(choices));
     };
     return texts_.within("[", from(from, 0, 0), "]", clause.least == 0);
   }
+  static constexpr std::int64_t most_subsets = 5000;
+  /// How many sets of at most so many of `count` values there are, as far as they are not too many.
+  static std::int64_t subsets(std::size_t count, std::int64_t most) {
+    std::int64_t sum = 1, own = 1;
+    for (std::int64_t k = 1; k <= static_cast<std::int64_t>(count) && (most < 0 || k <= most) && sum <= most_subsets;
+         ++k)
+      own = own * (static_cast<std::int64_t>(count) - k + 1) / k, sum += own;
+    return sum;
+  }
   /// All values that fit, if they are few.
   template <class = void>
   std::optional<std::vector<JsonValue const*>> finite(Literals const& all_of) {
     if (auto list = listed(all_of)) return list;
-    if ((may_be(all_of) & ~(null | boolean)) != 0) return {};
+    auto const some = may_be(all_of);
+    if ((some & ~(null | boolean | integer)) != 0) return {};
     std::vector<JsonValue const*> out;
     for (auto const& one : simple_)
       if (fits(all_of, one)) out.push_back(&one);
+    if ((some & integer) == 0) return out;
+    std::int64_t low = -large, high = large;
+    for (auto const& one : all_of) find_bounds(one, low, high);
+    if (high - low > 64) return {};
+    for (auto n = low; n <= high; ++n) {
+      auto& value = integers_[n];
+      value.kind = Kind::number, value.text = std::to_string(n);
+      if (fits(all_of, value)) out.push_back(&value);
+    }
     return out;
   }
+  /// Bounds of integers, as far as keywords show them at a glance.
+  template <class = void>
+  void find_bounds(Literal const& one, std::int64_t& low, std::int64_t& high) {
+    if (one.negated || !one.schema->is(Kind::object)) return;
+    auto const& its = schema(*one.schema);
+    for (auto const& part : its.parts) {
+      if (part.word == Word::ref) find_bounds_behind(target(its, part, one.scope), one.scope, low, high);
+      if (!part.value->is(Kind::number)) continue;
+      auto const x = JsonNumber::of(part.value->text);
+      if (x.exponent > 6 || x.digits.size() > 6 || x.exponent < -6) continue;
+      auto const bound = std::stod(part.value->text);
+      if (part.word == Word::least || part.word == Word::above)
+        low = (std::max)(low, static_cast<std::int64_t>(std::floor(bound)));
+      if (part.word == Word::most || part.word == Word::below)
+        high = (std::min)(high, static_cast<std::int64_t>(std::ceil(bound)));
+    }
+  }
+  template <class = void>
+  void find_bounds_behind(JsonValue const& value, std::int32_t scope, std::int64_t& low, std::int64_t& high) {
+    if (++behind_refs_ > 50) return;
+    find_bounds({&value, false, scope}, low, high);
+    --behind_refs_;
+  }
+  static constexpr std::int64_t large = std::int64_t{1} << 40;
 
+  int behind_refs_ = 0;
+  std::map<std::int64_t, JsonValue> integers_;
   std::vector<JsonValue> simple_ = [] {
     std::vector<JsonValue> out(3);
     out[1].kind = out[2].kind = Kind::boolean;

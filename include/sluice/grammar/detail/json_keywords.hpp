@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <cstdint>
-#include <map>
 #include <string_view>
+#include <unordered_map>
 
 namespace sluice::inline v0::detail {
 
@@ -56,9 +56,9 @@ struct JsonKeyword {
 };
 
 template <class = void>
-std::map<std::string_view, JsonKeyword> const& json_keywords() {
+std::unordered_map<std::string_view, JsonKeyword> const& json_keywords() {
   using W = JsonWord;
-  static std::map<std::string_view, JsonKeyword> const names{
+  static std::unordered_map<std::string_view, JsonKeyword> const names{
       {"$ref", {W::ref}},
       {"$dynamicRef", {W::dynamic_ref, 2020}},
       {"$recursiveRef", {W::recursive_ref, 2019, 2019}},

@@ -32,21 +32,18 @@ class JsonNumbers {
  public:
   /// \param exponent  the largest that is written
   template <class = void>
-  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = 307) : texts_(texts) {
-    auto const power = "[eE][+-]?" + at_most(exponent);
-    std::string const plain = "(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?", zero = "0(?:\\.0+)?" + power;
-    if (texts == NumberTexts::all) all_ = finite();
-    if (texts == NumberTexts::bounded) all_ = set("-?(?:" + plain + "|[1-9](?:\\.[0-9]+)?" + power + "|" + zero + ")");
-    if (texts == NumberTexts::multiples) all_ = set("-?(?:" + plain + "|[1-9](?:\\.0+)?" + power + "|" + zero + ")");
+  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = usual_exponent)
+      : texts_(texts), usual_(exponent == usual_exponent) {
+    all_ = texts == NumberTexts::all ? finite() : usual_ ? usual(texts) : texts_of(texts, exponent);
   }
+  static constexpr std::int64_t usual_exponent = 307;
 
   /// All texts whose exponent is such that they are finite doubles, if not of very many digits.
   template <class = void>
   static TextAutomaton const& finite() {
     static TextAutomaton const all =
         set("-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE](?:[+-]?0*[0-9]{1,2}|-" + at_most(307) +
-            "))?|[0-9](?:\\.[0-9]+)?[eE]\\+?" + at_most(307) +
-            "|1(?:\\.(?:[0-6][0-9]*|7|7[0-8][0-9]*|79|79[0-6][0-9]*|7976931348623157))?[eE]\\+?0*308)");
+            "))?|[0-9](?:\\.[0-9]+)?[eE]\\+?" + at_most(307) + "|" + largest() + "[eE]\\+?0*308)");
     return all;
   }
   /// Integers among these, without those that need their digits counted, such as 1500e-2.
@@ -78,14 +75,24 @@ class JsonNumbers {
       return out;
     };
     if (size == 0) {
-      auto const zeros = all_ & set("-?0(?:\\.0+)?(?:[eE].*)?");
-      return pick((all_ & set("-.*")) - zeros, zeros, below, above);
+      if (!usual_) return pick(negative(all_), zeros(all_), below, above);
+      if (!below && above) {  // as most bounds are
+        auto const at_least_0 = [&](NumberTexts texts) -> std::pair<TextAutomaton, TextAutomaton> {
+          return {usual(texts) - negative(usual(texts)), usual(texts) - negative(usual(texts)) - zeros(usual(texts))};
+        };
+        static std::pair<TextAutomaton, TextAutomaton> const of[] = {
+            at_least_0(NumberTexts::all), at_least_0(NumberTexts::bounded), at_least_0(NumberTexts::multiples)};
+        auto const& [least, more] = of[static_cast<std::size_t>(texts_)];
+        return equal ? least : more;
+      }
+      return pick(negative(all_), zeros(all_), below, above);
     }
     std::string const sign = bound.negative ? "-" : "";
-    auto same = all_ & set(sign + "(?:" + equal_to(bound) + ")");
+    auto const far_wanted = bound.negative ? below : above, near_wanted = bound.negative ? above : below;
+    auto const same = equal != near_wanted ? all_ & set(sign + "(?:" + equal_to(bound) + ")") : TextAutomaton{};
     if (equal && !below && !above) return same;
     auto const beyond = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
-    return bound.negative ? pick(beyond, same, below, above) : pick(beyond, same, above, below);
+    return pick(beyond, same, far_wanted, near_wanted);
   }
   /// Multiples of a positive number.
   /// \throws std::length_error
@@ -93,15 +100,11 @@ class JsonNumbers {
   TextAutomaton multiples(JsonNumber const& of) const {
     if (of.digits.size() > 5 || of.exponent > 400 || of.exponent < -400)
       throw std::length_error("a divisor of more than 5 digits, or far from 1");
-    auto const divisor = std::stol(of.digits);
-    std::string powers = "-?(?:0(?:\\.0+)?[eE].*";
-    for (auto digit = 1; digit < 10; ++digit) {
-      auto x = digit % divisor;
-      std::int64_t least = of.exponent;
-      for (auto i = 0; x != 0 && i < 64; ++i) x = x * 10 % divisor, ++least;
-      if (x == 0) powers += "|" + std::to_string(digit) + "(?:\\.0+)?[eE]" + exponent_from(least);
+    if (usual_ && texts_ == NumberTexts::multiples && of.digits == "1" && of.exponent == 0) {
+      static TextAutomaton const once = JsonNumbers(NumberTexts::multiples).multiples_of(of);
+      return once;
     }
-    return all_ & (remainders(divisor, of.exponent) | set(powers + ")"));
+    return multiples_of(of);
   }
   /// Written without point and exponent.
   template <class = void>
@@ -124,6 +127,45 @@ class JsonNumbers {
   }
 
  private:
+  template <class = void>
+  static TextAutomaton texts_of(NumberTexts texts, std::int64_t exponent) {
+    auto const power = "[eE][+-]?" + at_most(exponent), most = std::string("[eE]\\+?0*308");
+    std::string const plain = "-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?|0(?:\\.0+)?" + power + "|";
+    auto const finite = exponent == usual_exponent;  // and up to the largest double
+    if (texts == NumberTexts::multiples)
+      return set(plain + "[1-9](?:\\.0+)?" + power + (finite ? "|1(?:\\.0+)?" + most : "") + ")");
+    return set(plain + "[1-9](?:\\.[0-9]+)?" + power + (finite ? "|" + largest() + most : "") + ")");
+  }
+  /// Made once.
+  template <class = void>
+  static TextAutomaton const& usual(NumberTexts texts) {
+    static TextAutomaton const bounded = texts_of(NumberTexts::bounded, usual_exponent),
+                               multiples = texts_of(NumberTexts::multiples, usual_exponent);
+    return texts == NumberTexts::all ? finite() : texts == NumberTexts::bounded ? bounded : multiples;
+  }
+  /// What a finite double with the exponent 308 begins with.
+  static std::string largest() { return "1(?:\\.(?:[0-6][0-9]*|7|7[0-8][0-9]*|79|79[0-6][0-9]*|7976931348623157))?"; }
+  template <class = void>
+  static TextAutomaton zeros(TextAutomaton const& all) {
+    return all & set("-?0(?:\\.0+)?(?:[eE].*)?");
+  }
+  /// Less than 0.
+  template <class = void>
+  static TextAutomaton negative(TextAutomaton const& all) {
+    return (all & set("-.*")) - zeros(all);
+  }
+  template <class = void>
+  TextAutomaton multiples_of(JsonNumber const& of) const {
+    auto const divisor = std::stol(of.digits);
+    std::string powers = "-?(?:0(?:\\.0+)?[eE].*";
+    for (auto digit = 1; digit < 10; ++digit) {
+      auto x = digit % divisor;
+      std::int64_t least = of.exponent;
+      for (auto i = 0; x != 0 && i < 64; ++i) x = x * 10 % divisor, ++least;
+      if (x == 0) powers += "|" + std::to_string(digit) + "(?:\\.0+)?[eE]" + exponent_from(least);
+    }
+    return all_ & (remainders(divisor, of.exponent) | set(powers + ")"));
+  }
   template <class = void>
   static TextAutomaton set(std::string const& pattern) {
     return RegexAutomaton::of(Regex::tree("number", pattern, GrammarLimits{}), false);
@@ -300,6 +342,7 @@ class JsonNumbers {
   }
 
   NumberTexts texts_;
+  bool usual_;  // the largest exponent
   TextAutomaton all_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/json_rules.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_automaton.hpp>
@@ -15,6 +16,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,7 +53,15 @@ class JsonObjects : public JsonRules {
     std::int32_t nesting;
     std::vector<Candidate> known{}, others{};
     std::int64_t least = 0, most = -1;
-    std::map<State, Id> rules{};
+    struct Hash {
+      std::size_t operator()(State const& state) const {
+        auto const& [name, count, met, first] = state;
+        auto const h =
+            (name ^ static_cast<std::uint64_t>(count) << 20 ^ std::uint64_t{met} << 40) * 0x9E3779B97F4A7C15u;
+        return cast<std::size_t>(h ^ h >> 29 ^ (first ? 1u : 0u));
+      }
+    };
+    std::unordered_map<State, Id, Hash> rules{};
 
     Id all() {
       if (clause.some.size() > 16) x.unsupported(source, "asks too much of members, which is not supported");
@@ -149,16 +159,21 @@ class JsonObjects : public JsonRules {
           split(clause.some[i], [&](Class& c) { c.some |= std::uint32_t{1} << i; });
         std::erase_if(classes, [&](Class const& c) { return x.empty(c.values); });
         if (classes.empty()) return;
-        std::vector<std::u32string> taken;
-        for (auto const& [name, member] : clause.members) taken.push_back(decoded(name));
-        auto const free = share(TextAutomaton::but(std::move(taken)));
+        std::vector<std::string> taken;
+        for (auto const& [name, member] : clause.members) taken.push_back(name);
+        Texts free;
+        if (classes.size() > 1 || classes[0].names != nullptr) {
+          std::vector<std::u32string> words;
+          for (auto const& name : taken) words.push_back(decoded(name));
+          free = share(TextAutomaton::but(std::move(words)));
+        }
         for (auto& one : classes) {
           auto const names = one.names == nullptr ? free : free == nullptr ? one.names : share(*one.names & *free);
           if (names != nullptr && names->empty()) continue;
-          Candidate other{
-              .name = x.new_rule("another name", names == nullptr ? x.texts_.string(0, -1) : x.texts_.string(*names)),
-              .values = std::move(one.values),
-              .some = one.some};
+          Candidate other{.name = x.new_rule("another name",
+                                             names == nullptr ? x.texts_.string_but(taken) : x.texts_.string(*names)),
+                          .values = std::move(one.values),
+                          .some = one.some};
           other.member = member(other, 0);
           if (!x.is_nothing(other.member)) others.push_back(std::move(other));
         }

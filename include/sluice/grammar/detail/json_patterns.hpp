@@ -14,6 +14,7 @@
 #include <sluice/grammar/detail/text_automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -60,9 +61,7 @@ class JsonPatterns : public JsonDocument {
   template <class = void>
   static Texts known_format(std::string const& name) {
     auto const make = [](char const* format) {
-      auto texts = RegexAutomaton::of(Regex::tree("format", json_format(format), GrammarLimits{}), false);
-      if (std::string_view(format).ends_with("hostname")) texts = texts & TextAutomaton::lengths(1, 253);
-      return share(std::move(texts));
+      return share(RegexAutomaton::of(Regex::tree("format", json_format(format), GrammarLimits{}), false));
     };
     if (name == "date-time") {
       static Texts const once = make("date-time");
@@ -82,7 +81,11 @@ class JsonPatterns : public JsonDocument {
     }
     return make(name.c_str());
   }
-  /// Null: all texts, also for an unknown format.
+  /// The most characters of a format, where its texts do not say it themselves; -1: any number.
+  static std::int32_t most_characters(JsonValue const& format) {
+    return format.text == "hostname" || format.text == "idn-hostname" ? 253 : -1;
+  }
+  /// But for the number of characters. Null: all texts, also for an unknown format.
   template <class = void>
   Texts format(JsonValue const& value) {
     if (!value.is(Kind::string)) fail(value, "must be a string");

@@ -173,6 +173,7 @@ class JsonScalars : public JsonSets {
           if (((value.is(Kind::string) && value.text == "regex") || format(value) != nullptr) &&
               std::ranges::none_of(way.formats, [&](auto const* one) { return one->text == value.text; }))
             way.formats.push_back(&value);
+          if (auto const n = most_characters(value); n >= 0 && (way.most < 0 || n < way.most)) way.most = n;
           break;
         case Word::least_length:
           if (auto const n = count(value); n > way.least) way.least = n, way.length = &value;

@@ -37,7 +37,7 @@ class JsonSets : public JsonValidator {
   /// The numbers that fit. Null: all.
   template <class = void>
   Texts numbers(Literals const& all_of) {
-    for (auto asked = std::pair(NumberTexts::all, std::int64_t{307});; asked = wanted_) {
+    for (auto asked = std::pair(NumberTexts::all, JsonNumbers::usual_exponent);; asked = wanted_) {
       auto& of = numbers_[asked];
       if (of.numbers == nullptr) of.numbers = std::make_unique<JsonNumbers>(asked.first, asked.second);
       asked_ = wanted_ = asked;
@@ -184,7 +184,12 @@ class JsonSets : public JsonValidator {
     auto const& value = *part.value;
     switch (part.word) {
       case Word::pattern: return pattern(value);
-      case Word::format: return format(value);
+      case Word::format: {
+        auto out = format(value);
+        if (auto const most = most_characters(value); out != nullptr && most >= 0)
+          out = share(*out & TextAutomaton::lengths(0, most));
+        return out;
+      }
       case Word::least_length:
       case Word::most_length: {
         auto const n = count(value);

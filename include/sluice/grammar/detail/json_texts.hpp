@@ -111,6 +111,16 @@ class JsonTexts {
     if (texts.full()) return string(0, most);
     return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true, most))});
   }
+  /// Any string but these. \param texts  sorted, all different
+  template <class = void>
+  Id string_but(std::vector<std::string> const& texts) {
+    if (texts.empty()) return string(0, -1);
+    if (auto some = TextBytes::other_names(texts, style_.escapes); !some.states.empty())
+      return out_.sequence({out_.text("\""), out_.automaton(std::move(some))});
+    std::vector<std::u32string> words;
+    for (auto const& text : texts) words.push_back(decoded(text));
+    return string(TextAutomaton::but(std::move(words)));
+  }
   template <class = void>
   Id string(std::string_view text) {
     std::vector<Id> parts{out_.text("\"")};

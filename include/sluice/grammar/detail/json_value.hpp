@@ -149,7 +149,11 @@ class JsonReader {
       auto const place = in_.place();
       if (in_.peek() != '"') in_.fail("a name is missing");
       auto name = string();
-      if (!names.insert(name).second) in_.fail_at(place, "the name " + json_quoted(name) + " comes twice");
+      constexpr std::size_t few = 12;
+      if (out.members.size() == few)
+        for (auto const& one : out.members) names.insert(one.first);
+      if (out.members.size() < few ? out.find(name) != nullptr : !names.insert(name).second)
+        in_.fail_at(place, "the name " + json_quoted(name) + " comes twice");
       space();
       if (!in_.take(":")) in_.fail(": is missing");
       out.members.emplace_back(std::move(name), value(nesting + 1));
@@ -163,6 +167,7 @@ class JsonReader {
     in_.skip();
     std::string out;
     for (;;) {
+      out += in_.take_while([](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
       auto const place = in_.place();
       if (in_.take("\"")) return out;
       auto c = in_.character();

@@ -134,10 +134,21 @@ class RegexAutomaton {
     return out;
   }
 
+  /// The same behind the first character, before the end.
+  template <class = void>
+  std::vector<Id> const& behind_start(Id from) {
+    behind_start_.resize(places_.size());
+    auto& known = behind_start_[at(from)];
+    if (known.empty()) known = reached(from, false, false);
+    return known;
+  }
+
   /// Adds what a thread becomes, or nothing, if it fails.
   template <class = void>
   void follow(Thread const& thread, bool began, Set& out) {
-    for (auto const id : reached(thread.place, began, false)) {
+    std::vector<Id> at_start;
+    if (began) at_start = reached(thread.place, true, false);
+    for (auto const id : began ? at_start : behind_start(thread.place)) {
       auto const& place = places_[at(id)];
       if (place.kind != Place::look) {
         out.push_back({id, thread.duties});
@@ -180,6 +191,8 @@ class RegexAutomaton {
 
   template <class = void>
   bool accepts(Thread const& thread, bool began) const {
+    if (thread.duties.empty() && places_[at(thread.place)].kind == Place::done) return true;
+    if (thread.duties.empty() && places_[at(thread.place)].kind == Place::characters) return false;
     auto const ends = [&](Id from, Place::Kind kind) {
       auto const all = reached(from, began, true);
       return std::any_of(all.begin(), all.end(), [&](Id id) {
@@ -308,7 +321,8 @@ class RegexAutomaton {
   std::vector<TextAutomaton::Edge> pieces_;  // of all characters; `to` is the symbol
   std::vector<std::vector<bool>> takes_;     // [class][symbol]
   std::size_t symbols_ = 0, weight_ = 0, most_ = 0;
-  Id done_ = 0, rest_ = -1;  // where a match that may be followed by anything waits for it
+  std::vector<std::vector<Id>> behind_start_;  // [place]: as far as it is known
+  Id done_ = 0, rest_ = -1;                    // where a match that may be followed by anything waits for it
 };
 
 }  // namespace sluice::inline v0::detail

@@ -23,6 +23,7 @@ namespace sluice::inline v0::detail {
 /// Facts about the expressions and rules that compile() provides for their graphs.
 struct RuleFacts {
   std::vector<std::uint8_t> nullable;  // [expression]: its text may be empty
+  std::vector<std::uint8_t> possible;  // [expression]: it has a text; others are left out
   std::vector<std::uint8_t> in_place;  // [rule]: is inlined where it is called
   std::vector<std::int64_t> weight;    // [expression]: about how many places it needs, with repetitions written out
 };
@@ -84,10 +85,16 @@ class RuleGraph {
         for (auto i = parts.size(); i-- > 0;) to = build(parts[i], to);
         return to;
       case Kind::choice: {
-        std::vector<Id> targets;
-        targets.reserve(parts.size());
-        for (auto const part : parts) targets.push_back(build(part, to));
-        return split(targets);
+        auto const begun = open_.size();
+        for (auto const part : parts)
+          if (facts_.possible[at(part)] != 0) {
+            auto const first = build(part, to);
+            open_.push_back(first);
+          }
+        auto const targets = std::span<Id const>(open_).subspan(begun);
+        auto const first = targets.size() == 1 ? targets[0] : split(targets);
+        open_.resize(begun);
+        return first;
       }
       case Kind::repeat: return repeat(id, to);
       case Kind::call:
@@ -107,6 +114,7 @@ class RuleGraph {
     auto e = expressions_[id];
     auto part = expressions_.parts(id)[0];
     while (joins(e, part)) part = expressions_.parts(part)[0];
+    if (facts_.possible[at(part)] == 0) return to;
     auto const minimum = facts_.nullable[at(part)] != 0 ? 0 : e.minimum;
     if (minimum <= 1 && e.maximum < 0) {
       auto const first = split(to, to);
@@ -226,6 +234,7 @@ class RuleGraph {
   RuleFacts const& facts_;
   Automaton& a_;
   std::int32_t total_ = 0, loop_ = -1;
+  std::vector<Id> open_;  // targets of choices that are being built
   std::vector<Id> outlined_;
   std::map<Id, std::int32_t> rule_of_;  // [outlined expression]
 };

@@ -61,6 +61,13 @@ class SourceReader {
     return found;
   }
   void skip(std::size_t bytes = 1) { at_ += bytes; }
+  /// The bytes up to the first that does not fit.
+  template <class Fits>
+  std::string_view take_while(Fits const& fits) {
+    auto const begin = at_;
+    while (at_ < text_.size() && fits(text_[at_])) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
   template <class = void>
   std::string_view from(std::size_t place) const {
     return text_.substr(place, at_ - place);

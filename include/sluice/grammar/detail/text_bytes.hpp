@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -31,22 +32,51 @@ class TextBytes {
  public:
   template <class = void>
   static ByteAutomaton utf8(TextAutomaton const& texts) {
-    return TextBytes(texts, false, Escapes::usual).make(false);
+    TextAutomaton some;
+    return TextBytes(written(texts, some), false, Escapes::usual).make(false);
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
   /// \param most  characters; -1: any number
   template <class = void>
   static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed, std::int32_t most = -1) {
-    auto out = TextBytes(texts, true, escapes).make(closed);
-    out.most = most, out.characters = static_cast<Id>(texts.states.size());
+    TextAutomaton some;
+    auto const& all = written(texts, some);
+    auto out = TextBytes(all, true, escapes).make(closed);
+    out.most = most, out.characters = static_cast<Id>(all.states.size());
+    return out;
+  }
+  /// The contents of JSON strings other than these, with the closing quotation mark; without states: not as simple as
+  /// names usually are. \param names  sorted, all different
+  template <class = void>
+  static ByteAutomaton other_names(std::span<std::string const> names, Escapes escapes) {
+    ByteAutomaton out;
+    auto const simple = [](char c) {
+      return c >= ' ' && c <= '~' && std::string_view("\"&'/<>\\").find(c) == std::string_view::npos;
+    };
+    if (names.empty() || escapes != Escapes::usual || !std::ranges::all_of(names, [&](auto const& name) {
+          return name.size() < 1000 && std::ranges::all_of(name, simple);
+        }))
+      return out;
+    static ByteAutomaton const any = json(TextAutomaton::anything(), Escapes::usual, true);
+    std::size_t size = any.states.size();
+    for (auto const& name : names) size += name.size();
+    out.states.reserve(size), out.edges.reserve(size * 8);
+    add_names(names, 0, any, out);
+    auto const offset = static_cast<Id>(out.states.size()), edges = static_cast<Id>(out.edges.size());
+    for (auto& edge : out.edges)
+      if (edge.to < 0) edge.to = offset - 1 - edge.to;
+    for (auto const& [first, count, accepts] : any.states) out.states.push_back({edges + first, count, accepts});
+    for (auto const& [first, last, to] : any.edges) out.edges.push_back({first, last, offset + to});
     return out;
   }
 
   /// Characters that are written as escapes, or may be.
-  static std::vector<CharacterRange> escapable(Escapes escapes) {
-    if (escapes == Escapes::any) return {{0, last_character}};
-    return {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
-            {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
+  static std::span<CharacterRange const> escapable(Escapes escapes) {
+    static constexpr CharacterRange all[] = {{0, last_character}};
+    static constexpr CharacterRange usual[] = {{0, 0x1F},  {'"', '"'}, {'&', '\''},  {'/', '/'},
+                                               {'<', '<'}, {'>', '>'}, {'\\', '\\'}, {0x7F, last_character}};
+    if (escapes == Escapes::any) return all;
+    return usual;
   }
 
  private:
@@ -65,6 +95,55 @@ class TextBytes {
   static std::size_t at(Id i) { return static_cast<std::size_t>(i); }
 
   TextBytes(TextAutomaton const& texts, bool json, Escapes escapes) : texts_(texts), json_(json), escapes_(escapes) {}
+
+  /// Without halves of surrogate pairs, which are no characters: so that every state still leads to an end.
+  template <class = void>
+  static TextAutomaton const& written(TextAutomaton const& texts, TextAutomaton& some) {
+    auto const none = [](Edge const& edge) { return edge.first >= 0xD800 && edge.last <= 0xDFFF; };
+    if (std::ranges::none_of(texts.states, [&](auto const& state) { return std::ranges::any_of(state.edges, none); }))
+      return texts;
+    some = texts;
+    for (auto& state : some.states) std::erase_if(state.edges, none);
+    return some = std::move(some).trimmed();
+  }
+  /// A state for names that share their first `depth` bytes; an edge to -1 - s leads to the state s of `any`.
+  template <class = void>
+  static void add_names(std::span<std::string const> names, std::size_t depth, ByteAutomaton const& any,
+                        ByteAutomaton& out) {
+    auto const id = out.states.size();
+    out.states.emplace_back();
+    auto const taken = names.front().size() == depth;
+    if (taken) names = names.subspan(1);
+    out.states[id].first_edge = static_cast<Id>(out.edges.size());
+    auto const begun = out.edges.size();
+    auto left = names;
+    auto const group = [&](std::span<std::string const> all) {
+      auto const own = all.front()[depth];
+      return static_cast<std::size_t>(
+          std::ranges::find_if(all, [&](auto const& other) { return other[depth] != own; }) - all.begin());
+    };
+    for (auto i = any.states[0].first_edge; i < any.states[0].first_edge + any.states[0].edges; ++i) {
+      auto const& [first, last, to] = any.edges[at(i)];
+      if (taken && first == '"') continue;
+      int c = first;
+      while (!left.empty() && static_cast<std::uint8_t>(left.front()[depth]) <= last) {
+        auto const byte = static_cast<std::uint8_t>(left.front()[depth]);
+        if (byte > c) out.edges.push_back({static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(byte - 1), -1 - to});
+        out.edges.push_back({byte, byte, 0});
+        c = byte + 1, left = left.subspan(group(left));
+      }
+      if (c <= last) out.edges.push_back({static_cast<std::uint8_t>(c), last, -1 - to});
+    }
+    auto const end = out.edges.size();
+    out.states[id].edges = static_cast<Id>(end - begun);
+    for (auto e = begun; e < end; ++e) {
+      if (out.edges[e].to < 0) continue;
+      out.edges[e].to = static_cast<Id>(out.states.size());
+      auto const count = group(names);
+      add_names(names.first(count), depth + 1, any, out);
+      names = names.subspan(count);
+    }
+  }
 
   template <class = void>
   ByteAutomaton make(bool closed) {
@@ -97,7 +176,7 @@ class TextBytes {
   }
 
   /// The part of the edges for these characters.
-  static Edges among(Edges const& edges, std::vector<CharacterRange> const& ranges) {
+  static Edges among(Edges const& edges, std::span<CharacterRange const> ranges) {
     Edges out;
     std::size_t i = 0;
     for (auto const& [first, last, to] : edges) {
@@ -115,13 +194,15 @@ class TextBytes {
 
   template <class = void>
   void plain(Edges const& edges, std::vector<ByteAutomaton::Edge>& out) {
-    static std::vector<CharacterRange> const ascii{{0, 0x7F}}, written{{' ', '!'}, {'#', '['}, {']', 0x7F}},
-        wide{{0x80, last_character}};
-    for (auto const& [first, last, to] : among(edges, json_ ? written : ascii)) join(out, first, last, to);
+    static constexpr CharacterRange ascii[] = {{0, 0x7F}}, in_json[] = {{' ', '!'}, {'#', '['}, {']', 0x7F}},
+                                    wide[] = {{0x80, last_character}};
+    for (auto const& [first, last, to] : among(edges, json_ ? std::span<CharacterRange const>(in_json) : ascii))
+      join(out, first, last, to);
+    if (edges.empty() || edges.back().last < 0x80) return;
     auto const more = among(edges, wide);
-    if (more.empty()) return;
     auto const [it, fresh] = wide_.try_emplace(key(more));
-    if (fresh) {
+    if (fresh && !like_another(more, false, it->second)) {
+      auto const begun = static_cast<Id>(out_.size());
       std::vector<Sequence> all;
       for (auto const& edge : more)
         for_each_utf8_sequence(CharacterRange{edge.first, edge.last}, [&](std::span<ByteRange const> bytes) {
@@ -131,6 +212,7 @@ class TextBytes {
         });
       std::vector<ByteAutomaton::Edge> made;
       branch(all, 0, made);
+      keep_shape(begun, made);
       it->second = std::move(made);  // `wide_` does not change in branch()
     }
     for (auto const& edge : it->second) join(out, edge.first, edge.last, edge.to);
@@ -182,8 +264,14 @@ class TextBytes {
   Id escape(Edges const& edges) {
     auto const [it, fresh] = escapes_of_.try_emplace(key(edges), -1);
     if (!fresh) return it->second;
-    auto const id = it->second = add();
     std::vector<ByteAutomaton::Edge> out;
+    if (like_another(edges, true, out)) {
+      auto const id = it->second = add();
+      out_[at(id)] = std::move(out);
+      return id;
+    }
+    auto const begun = static_cast<Id>(out_.size());
+    auto const id = it->second = add();
     for (auto const& [letter, c] :
          {std::pair('"', '"'), std::pair('/', '/'), std::pair('\\', '\\'), std::pair('b', '\b'), std::pair('f', '\f'),
           std::pair('n', '\n'), std::pair('r', '\r'), std::pair('t', '\t')}) {
@@ -221,9 +309,60 @@ class TextBytes {
     auto const digits = hexadecimal(units, 4);
     out.push_back({'u', 'u', digits});
     std::ranges::sort(out, {}, &ByteAutomaton::Edge::first);
+    keep_shape(begun, out);
     out_[at(id)] = std::move(out);
     return id;
   }
+
+  // Edges that differ only in where they lead are spelled alike: what the first of a shape became is copied.
+  struct Shape {
+    Id begin = 0, end = 0;  // the states made for it; none: it is not to be copied
+    std::vector<Id> targets{};
+    std::vector<ByteAutomaton::Edge> first{};
+  };
+  /// \param first  gets what the copy begins with; false: there is nothing to copy
+  template <class = void>
+  bool like_another(Edges const& edges, bool escaped, std::vector<ByteAutomaton::Edge>& first) {
+    targets_.clear();
+    Key names{escaped ? 1u : 0u};
+    for (auto const& [low, high, to] : edges) {
+      auto const known = std::ranges::find(targets_, to);
+      names.insert(names.end(), {low, high, static_cast<std::uint32_t>(known - targets_.begin())});
+      if (known == targets_.end()) targets_.push_back(to);
+    }
+    auto const [it, fresh] = shapes_.try_emplace(std::move(names));
+    shape_ = &it->second;
+    if (fresh || shape_->begin == shape_->end) {
+      shape_->targets = targets_;
+      return false;
+    }
+    auto const& [begin, end, targets, begins] = *shape_;
+    auto const offset = static_cast<Id>(out_.size()) - begin;
+    auto const copied = [&](std::vector<ByteAutomaton::Edge> some) {
+      for (auto& edge : some)
+        edge.to = edge.to >= begin
+                      ? edge.to + offset
+                      : targets_[static_cast<std::size_t>(std::ranges::find(targets, edge.to) - targets.begin())];
+      return some;
+    };
+    first = copied(begins);
+    out_.reserve(out_.size() + at(end - begin));
+    for (auto i = begin; i < end; ++i) out_.push_back(copied(out_[at(i)]));
+    return true;
+  }
+  /// Keeps what was made for the last shape looked for, if it leads to nothing that was made for another.
+  template <class = void>
+  void keep_shape(Id begin, std::vector<ByteAutomaton::Edge> const& first) {
+    auto const own = [&](ByteAutomaton::Edge const& edge) {
+      return edge.to >= begin || std::ranges::find(shape_->targets, edge.to) != shape_->targets.end();
+    };
+    auto const end = static_cast<Id>(out_.size());
+    if (end == begin || !std::ranges::all_of(first, own)) return;
+    for (auto i = begin; i < end; ++i)
+      if (!std::ranges::all_of(out_[at(i)], own)) return;
+    shape_->begin = begin, shape_->end = end, shape_->first = first;
+  }
+
   template <class = void>
   Id second(Edges const& units) {
     auto const digits = hexadecimal(units, 4);
@@ -279,6 +418,9 @@ class TextBytes {
   std::vector<std::vector<ByteAutomaton::Edge>> out_;
   std::unordered_map<Key, std::vector<ByteAutomaton::Edge>, Hash> wide_;
   std::unordered_map<Key, Id, Hash> tails_, escapes_of_, digits_;
+  std::unordered_map<Key, Shape, Hash> shapes_;
+  Shape* shape_ = nullptr;  // the last one looked for
+  std::vector<Id> targets_;
 };
 
 }  // namespace sluice::inline v0::detail
