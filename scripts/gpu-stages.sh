@@ -139,7 +139,7 @@ one_sanitized() {
   return "$status"
 }
 
-# Four at a time: a device could run more, but the tool shadows its memory. xargs says 123 whatever failed, so what was cut is
+# Four at a time, or one for every second core: the tool shadows the device's memory. xargs says 123 whatever failed, so what was cut is
 # read from the log.
 sanitize() {
   [ -n "$sanitizer" ] || { say "compute-sanitizer was not found: nothing was run under it" && return 1; }
@@ -147,7 +147,7 @@ sanitize() {
   export sanitized_until=$(($(date +%s) + budget - 3))
   said=$(for tool in memcheck racecheck initcheck; do
     for program in "$bin"/sluice.test.cuda.*; do printf '%s %s\n' "$tool" "$program"; done
-  done | each 4 one_sanitized) || status=$?
+  done | each $((jobs > 8 ? jobs / 2 : 4)) one_sanitized) || status=$?
   say "$said"
   [ "$status" -ne 0 ] || return 0
   ! grep -E '^== .*: exit code [0-9]+,' <<<"$said" | grep -qvE ': exit code (0|4),' || return 1
