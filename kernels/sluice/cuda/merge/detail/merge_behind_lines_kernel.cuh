@@ -25,7 +25,7 @@ namespace sluice::inline v0::cuda::detail {
 /// block.
 template <class Format>
 inline constexpr int merging_line_residents =
-    Format::wide == 4 ? line_residents<Format, true, false> : line_blocks_at_once - 1;
+    Format::wide == 4 ? line_residents<false> : line_blocks_at_once - 1;
 
 /// As line_kernel.
 template <class Format>
