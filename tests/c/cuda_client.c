@@ -30,13 +30,6 @@ static void write_score(void* scores, int32_t type, size_t at, float x) {
   }
 }
 
-/* Fewer under tools that slow kernels down. */
-static int32_t rounds(int32_t n) {
-  char const* const text = getenv("SLUICE_FEWER");
-  int32_t const fewer = text == NULL ? 1 : atoi(text);
-  return fewer > 1 ? (n + fewer - 1) / fewer + 1 : n;
-}
-
 static size_t size_of(int32_t type) { return type == SLUICE_CUDA_FLOAT ? 4 : 2; }
 
 typedef struct memory_of_case {
@@ -189,7 +182,7 @@ static void free_lines(memory_of_case* made) {
 
 static void expands(void) {
   int32_t round;
-  for (round = 0; round < rounds(40); ++round) {
+  for (round = 0; round < 40; ++round) {
     int32_t const type = round % 3, plain = round % 4 == 3;
     int32_t const k = round == 7 || round == 15 ? 90 : 1 + below(round % 5 == 0 ? 64 : 6);
     int32_t const columns = round == 9 ? 60000 : 100 + below(600);
@@ -245,7 +238,7 @@ static sluice_cuda_candidate* make_lists(int32_t rows, int32_t k, int32_t vocabu
 
 static void merges(void) {
   int32_t round, i;
-  for (round = 0; round < rounds(12); ++round) {
+  for (round = 0; round < 12; ++round) {
     enum { groups = 3 };
     int32_t const k = 2 + below(9), vocabulary = 20, rows = 12;
     sluice_cuda_merge_group group[groups];
@@ -306,7 +299,7 @@ static void verify_plainly(sluice_cuda_candidate const* best, sluice_cuda_line c
 static void verifies(void) {
   int32_t round, i;
   int kept = 0, finished = 0;
-  for (round = 0; round < rounds(24); ++round) {
+  for (round = 0; round < 24; ++round) {
     enum { sentences = 5 };
     int32_t const block = 2 + below(6), k = 1 + below(4), vocabulary = 12, lines = sentences * block;
     sluice_cuda_line* const results = NEW(sluice_cuda_line, lines);

@@ -318,7 +318,8 @@ TEST_CASE("every barrier, fence and ticket of the device's log_softmax_top_k is 
   // Whether somebody notices, for some case and some order of the threads.
   auto const missed = [&](DeviceFaults faults) {
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-      LineCase<BFloat16> const lines(seed, 28000, 2);
+      // Only lines of more chunks than a block may read have their sums added by a whole block.
+      LineCase<BFloat16> const lines(seed, faults.skipped == Barrier::summed ? 28000 : 14000, 2);
       launcher.ascending = seed / 2 % 2 == 0;
       launcher.device.uneven = launcher.device.racing = false;
       auto const right = launcher.run(lines, 1000, seed);

@@ -196,7 +196,7 @@ TEMPLATE_LIST_TEST_CASE("cuda clustered_projection is a softmax over the active 
       auto const reduced = after.reduced > before.reduced;
       ways.insert(!reduced ? "all" : after.gathered > before.gathered ? "gathered" : "in place");
       auto const times = after.steps - before.steps;
-      CHECK((times == 1 || times == 2));
+      CHECK((asked.queries.empty() ? times == 0 : times == 1 || times == 2));
       counted.lines += times * asked.queries.size();
       auto const check_lines = [&](std::size_t first, std::size_t count) {
         if (count == 0) return;
