@@ -136,7 +136,7 @@ typedef struct sluice_cuda_step_options {
       early_starts; /* 1: a kernel behind one of ours starts while that still runs; sm_90 and CUDA 12.3, else as 0 */
   int32_t
       merge_behind_lines; /* 1: of a beam: the block that ends a sentence's last line merges, in sluice_cuda_beam_step() */
-  int32_t clusters; /* 1: the 2, 4 or 8 blocks of a line are a cluster; sm_90, else as 0 */
+  int32_t clusters; /* 1: the 2, 4, 8 or 16 blocks of a line are a cluster; sm_90, else as 0 */
 } sluice_cuda_step_options;
 SLUICE_CUDA_INITIALISER(sluice_cuda_step_options)
 

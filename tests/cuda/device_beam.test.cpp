@@ -34,7 +34,7 @@ TEST_CASE("cuda device_beam finds the same in wide beams", "[cuda]") {
     BeamCase one{.table = {.size = 90, .scale = 3, .eos_bias = 1, .levels = width == 50 ? 0 : 20},
                  .search = presets::fairseq(width)};
     one.search.n_best = width, one.search.length = {.min = 2, .max = 9};
-    for (std::uint64_t source = 1; source < 40; ++source) one.requests.push_back({.source = source});
+    for (std::uint64_t source = 1; source < 2 + rounds(38); ++source) one.requests.push_back({.source = source});
     check_beams(one, decode_at_once(one), one.on_host());
   }
 }

@@ -214,7 +214,11 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
   cuda::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
   for (std::uint64_t seed = 0; seed < rounds(120); ++seed) {
     auto const large = seed % 4 == 0;
-    LineCase<cuda::detail::FormatOf<TestType>> lines(seed, large ? 300000 : 5000, seed % 16 == 1 ? 700 : 20);
+    LineCase<cuda::detail::FormatOf<TestType>> lines(seed,
+                                                     seed % 4 == 0   ? 300000
+                                                     : seed % 4 == 2 ? 60000
+                                                                     : 5000,
+                                                     seed % 16 == 1 ? 700 : 20);
     INFO("seed " << seed << ", " << lines.rows << " x " << lines.size << ", stride " << lines.stride << ", offset "
                  << lines.offset << ", k = " << lines.k);
     OnDevice<Bits<TestType>> const memory(lines.memory);
@@ -236,7 +240,7 @@ TEMPLATE_TEST_CASE("cuda log_softmax_top_k says the same, bit for bit, through r
       }
     }
   }
-  CHECK((of_cluster == 0 || clustered > 0));
+  CHECK((of_cluster == 0 || clustered > 0 || rounds(120) < 120));
 }
 
 TEST_CASE("cuda log_softmax_top_k says the same a thousand times, on two streams at once", "[cuda]") {

@@ -11,7 +11,7 @@
 namespace sluice::test {
 
 using ProjectionTypes = std::tuple<float, __half, __nv_bfloat16>;
-inline constexpr std::uint64_t projection_rounds = 4;
+inline std::uint64_t const projection_rounds = rounds(4);
 
 }  // namespace sluice::test
 

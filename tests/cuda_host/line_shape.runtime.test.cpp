@@ -35,7 +35,7 @@ TEST_CASE("lines are cut into larger parts before they are refused", "[cuda]") {
     CHECK(std::int64_t{splits} * each >= chunks);
   }
   CHECK(plan(1, 500000, 5).first == 123);  // as far as it goes where that fits
-  CHECK_THROWS_AS(plan(1, 3000000, 64), std::invalid_argument);
+  CHECK_THROWS_AS(plan(1, 6000000, 64), std::invalid_argument);
 }
 
 TEST_CASE("lines are shared out among the blocks that read through rings, but for lines with masks", "[cuda]") {
@@ -124,14 +124,15 @@ TEST_CASE("the split of lines follows continuous waves of blocks and the bytes t
         }
         worst = std::max(worst, simulate(line_chunks, rows, residents, shape.chunks_of_block) / least);
       }
-  CHECK(worst < 1.3);     // the chosen shape, over the best one
-  CHECK(farthest < 1.3);  // the estimate, from the simulation
-  // 64 lines of 128,256 in 16 bits: blocks of two chunks would be one wave, which reads, then selects, all at once.
-  CHECK(LineShape::of(16, 64, {.processors = 132, .blocks = 3}).chunks_of_block == 4);
-  // Many lines need no whole waves: 640 blocks of four chunks do as well as 960 of three, and merge less.
-  CHECK(LineShape::of(8, 320, {.processors = 132, .blocks = 4}).chunks_of_block == 4);
+  CHECK(worst < 1.4);     // the chosen shape, over the best one
+  CHECK(farthest < 1.5);  // the estimate, from the simulation
+  // 64 lines of 128,256 in 16 bits, in one wave.
+  CHECK(LineShape::of(16, 64, {.processors = 132, .blocks = 4}).chunks_of_block == 4);
+  CHECK(LineShape::of(8, 320, {.processors = 132, .blocks = 4}).chunks_of_block == 8);
   CHECK(LineShape::of(62, 1, {.processors = 132, .blocks = 4}).chunks_of_block == 1);
-  CHECK(LineShape::of(62, 4096, {.processors = 132, .blocks = 4}).chunks_of_block == 4);
+  CHECK(LineShape::of(62, 4096, {.processors = 132, .blocks = 4}).chunks_of_block == 8);
+  // As many blocks as of seven chunks and one.
+  CHECK(LineShape::of(8, 100, {.processors = 132, .blocks = 4}).chunks_of_block == 4);
   // Rings read while they select.
   cuda::LineResidents const direct{.processors = 132, .blocks = 3}, ring{.processors = 132, .blocks = 3, .ahead = true};
   CHECK(LineShape::time(8, 4096, ring, 1) < LineShape::time(8, 4096, direct, 1));

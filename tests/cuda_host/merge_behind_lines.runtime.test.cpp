@@ -132,7 +132,7 @@ TEST_CASE("a merge behind lines keeps what a launch of its own keeps, bit for bi
   std::size_t behind = 0, split = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     auto const wide = seed % 4 == 0;
-    MergeBehindCase const one(seed, wide ? 3 : 16, wide ? 9000 : 60, 16);
+    MergeBehindCase const one(seed, wide ? 3 : 16, wide ? 36000 : 60, 16);
     OnDevice<float> const memory(one.scores);
     auto const scores = cuda::scores<float>(memory.data(), static_cast<std::ptrdiff_t>(one.queries.size()),
                                             static_cast<std::ptrdiff_t>(one.columns));

@@ -24,7 +24,7 @@ struct LineResidents {
 /// sums are added chunk by chunk. A block reads 1 to `most_chunks` chunks.
 struct LineShape {
   static constexpr int loads = 4;
-  static constexpr int most_chunks = 4;
+  static constexpr int most_chunks = 8;
 
   /// The number of chunks in a line of `size` scores.
   template <class Format>
@@ -37,10 +37,10 @@ struct LineShape {
   std::int32_t splits = 1;  ///< blocks per line
 
   static constexpr double chunk_bytes = 16384;  ///< of blocks of 256 threads
-  /// Estimates, not measured, of an H100's multiprocessor: the bytes under way that its share of the memory's bandwidth
-  /// needs (3.35 TB/s / 132 for 0.67 us); and, in the time in which it reads a chunk at that rate (0.65 us), a block's
-  /// selection, and what a line's last block adds if there are others.
-  static constexpr double needed_bytes = 17 * 1024, selection = 4, merging = 2;
+  /// Fitted to 20 times of an H200 (docs/cuda.md, "Estimates"; 12 % off on average): the bytes under way with which a
+  /// multiprocessor reads at its share of the memory's bandwidth; and, in the time in which it reads a chunk at that
+  /// rate (0.5 us), a block's start and selection, and what a line's last block adds if there are others.
+  static constexpr double needed_bytes = 32 * 1024, selection = 12, merging = 6;
   static constexpr double equal = 0.02;  ///< times that differ relatively by less count as equal
 
   /// An estimate of the time that lines take in blocks of `chunks`, in the time in which a multiprocessor reads a chunk
@@ -80,6 +80,8 @@ struct LineShape {
       least = chunks > 1 ? (std::min)(least, time) : time;
       best = {chunks, static_cast<std::int32_t>((line_chunks + chunks - 1) / chunks)};
     }
+    // As many blocks, each with about the same part.
+    best.chunks_of_block = static_cast<std::int32_t>((line_chunks + best.splits - 1) / best.splits);
     return best;
   }
 
@@ -100,7 +102,7 @@ struct LineShape {
   /// Whether one block can merge the k best of every block.
   static bool fits(std::int64_t splits, std::int64_t k, int threads) {
     auto const keys = (k * splits + threads - 1) / threads;  // keys per thread
-    return k * keys <= std::int64_t{most_chunks} * loads * threads / 2;
+    return k * keys <= std::int64_t{most_chunks} * loads * threads / 4;
   }
 };
 

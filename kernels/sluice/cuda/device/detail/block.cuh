@@ -120,7 +120,7 @@ struct DeviceBlock {
     auto const v = __ldcg(reinterpret_cast<float2 const*>(from));
     return {v.x, v.y};
   }
-  __device__ __forceinline__ void fence() { __threadfence(); }
+  __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
   /// Returns how many tickets came before; after `last`, it starts from 0 again.
   __device__ __forceinline__ unsigned ticket(unsigned* counter, unsigned last) { return atomicInc(counter, last); }
 

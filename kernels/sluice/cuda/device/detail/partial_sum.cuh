@@ -8,19 +8,11 @@
 #include <sluice/cuda/device/detail/barrier.cuh>
 #include <sluice/cuda/device/detail/host_device.cuh>
 #include <sluice/cuda/device/detail/rounding.cuh>
+#include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <limits>
 
 namespace sluice::inline v0::cuda::detail {
-
-/// The larger of two; ignores a NaN in x.
-SLUICE_DEVICE float larger(float x, float than) {
-#if defined(__CUDA_ARCH__)
-  return fmaxf(x, than);
-#else
-  return x > than ? x : than;
-#endif
-}
 
 /// sum = sum of exp(x - maximum). A NaN or +infinity among the x makes `sum` NaN for good; -infinity adds 0.
 struct PartialSum {

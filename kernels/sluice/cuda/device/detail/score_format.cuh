@@ -11,6 +11,15 @@
 
 namespace sluice::inline v0::cuda::detail {
 
+/// The larger of two; the other one if one is NaN.
+SLUICE_DEVICE float larger(float x, float than) {
+#if defined(__CUDA_ARCH__)
+  return fmaxf(x, than);
+#else
+  return x > than || than != than ? x : than;
+#endif
+}
+
 /// 16 bytes, the size of one load.
 struct alignas(16) Words {
   std::uint32_t word[4];
@@ -30,6 +39,14 @@ struct BFloat16 {
   SLUICE_DEVICE static float value(Bits bits) {
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
   }
+#if defined(__CUDA_ARCH__)
+  /// larger() of two pairs.
+  SLUICE_DEVICE static std::uint32_t larger_pair(std::uint32_t x, std::uint32_t than) {
+    std::uint32_t both;
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(both) : "r"(x), "r"(than));
+    return both;
+  }
+#endif
 };
 
 struct Float16 {
@@ -50,6 +67,13 @@ struct Float16 {
                               sign | __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f));
 #endif
   }
+#if defined(__CUDA_ARCH__)
+  SLUICE_DEVICE static std::uint32_t larger_pair(std::uint32_t x, std::uint32_t than) {
+    std::uint32_t both;
+    asm("max.f16x2 %0, %1, %2;" : "=r"(both) : "r"(x), "r"(than));
+    return both;
+  }
+#endif
 };
 
 /// The numbers of one load.
@@ -64,6 +88,24 @@ SLUICE_DEVICE void unpack(Words const& words, float (&x)[Format::wide]) {
       x[2 * i + 1] = Format::value(static_cast<std::uint16_t>(words.word[i] >> 16));
     }
   }
+}
+
+/// The largest number of one load; NaN counts only if all are.
+/// \param x  the same, unpacked
+template <class Format>
+SLUICE_DEVICE float largest_of([[maybe_unused]] Words const& words, float const (&x)[Format::wide]) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (Format::wide == 8) {  // as pairs: half the instructions
+    auto const pair = Format::larger_pair(Format::larger_pair(words.word[0], words.word[1]),
+                                          Format::larger_pair(words.word[2], words.word[3]));
+    return larger(Format::value(static_cast<std::uint16_t>(pair & 0xffffu)),
+                  Format::value(static_cast<std::uint16_t>(pair >> 16)));
+  }
+#endif
+  auto most = x[0];
+  SLUICE_UNROLL
+  for (int c = 1; c < Format::wide; ++c) most = larger(x[c], most);
+  return most;
 }
 
 }  // namespace sluice::inline v0::cuda::detail

@@ -16,7 +16,7 @@
 
 namespace sluice::inline v0::cuda::detail {
 
-inline constexpr int most_of_cluster = 8;  ///< blocks: the largest portable size
+inline constexpr int most_of_cluster = 16;  ///< blocks; more than 8 only on devices that say so
 
 /// What a block has beyond its own memory. The others write to that of the cluster's first block.
 template <int threads>
@@ -25,7 +25,7 @@ struct ClusterMemory : LineMemory<threads> {
   PartialSum all_sums[most_of_cluster * LineShape::most_chunks * (threads / 32)];  ///< of the line
 };
 
-/// Whether the blocks of each line of a launch can be a cluster: 2, 4 or 8 of them.
+/// Whether the blocks of each line of a launch can be a cluster: 2, 4, 8 or 16 of them.
 template <class Format>
 SLUICE_HOST_DEVICE bool suits_clusters(LineLaunch<Format> const& launch) {
   auto const blocks = launch.splits;

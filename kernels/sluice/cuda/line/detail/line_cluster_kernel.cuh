@@ -51,6 +51,7 @@ std::int32_t line_clusters() {
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
     if (attributes.ptxVersion < 90) return std::int32_t{0};
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "cudaFuncSetAttribute");
     for (auto size = std::int32_t{most_of_cluster}; size > 1; size /= 2) {
       cudaLaunchConfig_t config{};
       cudaLaunchAttribute cluster{};

@@ -23,18 +23,16 @@ namespace sluice::inline v0::cuda::detail {
 
 /// Blocks per multiprocessor, which limits registers.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-template <class Format, bool many, bool masked>
-inline constexpr int line_residents =
-    DirectLoads::four_blocks<Format, many, masked> && !many ? line_blocks_at_once : line_blocks_at_once - 1;
+template <bool masked>
+inline constexpr int line_residents = line_blocks_at_once - 1;
 #else
-template <class Format, bool many, bool masked>
-inline constexpr int line_residents =
-    DirectLoads::four_blocks<Format, many, masked> ? line_blocks_at_once : line_blocks_at_once - 1;
+template <bool masked>
+inline constexpr int line_residents = DirectLoads::four_blocks<masked> ? line_blocks_at_once : line_blocks_at_once - 1;
 #endif
 
 /// One block per part of every line, the parts of a line adjacent.
 template <class Format, bool many, bool masked>
-__global__ void __launch_bounds__(line_threads, line_residents<Format, many, masked>)
+__global__ void __launch_bounds__(line_threads, line_residents<masked>)
     line_kernel(__grid_constant__ LineLaunch<Format> const launch) {
   using Block = DeviceBlock<line_threads>;
   using Memory = LineMemory<line_threads>;

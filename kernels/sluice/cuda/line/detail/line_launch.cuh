@@ -32,7 +32,7 @@ void launch_lines(LineLaunch<Format> const& launch, cudaStream_t stream, Start s
 template <class Format>
 int line_ring_blocks();
 
-/// The most blocks of a line (2, 4 or 8) that the current device runs as a cluster; 0: none, or the program has no such
+/// The most blocks of a line (2, 4, 8 or 16) that the current device runs as a cluster; 0: none, or the program has no such
 /// kernel for it (sm_90 or newer). Defined as launch_lines().
 /// \throws Error  of CUDA
 template <class Format>

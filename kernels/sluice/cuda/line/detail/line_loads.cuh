@@ -10,24 +10,19 @@
 #include <sluice/cuda/line/line_shape.cuh>
 
 #include <cstdint>
-#include <type_traits>
 
 namespace sluice::inline v0::cuda::detail {
 
 /// Loads by every thread, directly to registers: Loads::direct.
 struct DirectLoads {
-  /// Whether registers suffice for four blocks on a multiprocessor, with a chunk's loads under way in each: 64 bytes per
-  /// thread. With 16-bit scores, they suffice only for half-precision lists (ptxas of CUDA 13, sm_90); before sm_90,
-  /// lists need a few more. Masks need some, too.
-  template <class Format, bool many, bool masked>
-  static constexpr bool four_blocks = !masked && (Format::wide == 4 || (many && std::is_same_v<Format, Float16>));
+  /// Whether registers suffice for four blocks on a multiprocessor, from sm_90 on. Masks need more.
+  template <bool masked>
+  static constexpr bool four_blocks = !masked;
 
-  /// The number of groups to load before the first `count` of them are used: a chunk's, but for 16-bit scores with
-  /// masks, whose registers do not suffice even with three blocks.
-  template <class Format, int count, bool many, bool masked>
-  static constexpr int ahead = masked && (Format::wide == 8) && !(many && std::is_same_v<Format, Float16>)
-                                   ? count
-                                   : LineShape::loads;
+  /// The number of groups to load before the first `count` of them are used: a chunk's, 64 bytes per thread, where
+  /// scores need no registers beyond that. Other lines are bound by instructions.
+  template <int count, bool plain>
+  static constexpr int ahead = plain ? LineShape::loads : count;
 
   /// Groups first, first + threads, ...
   template <int count, class Block, class Reader>

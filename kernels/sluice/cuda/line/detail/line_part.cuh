@@ -26,12 +26,14 @@ namespace sluice::inline v0::cuda::detail {
 template <int threads>
 struct LineMemory {
   static constexpr int most_groups = LineShape::most_chunks * LineShape::loads * threads;
+  static constexpr int most_pairs = most_groups / 2;
+  static constexpr int most_elements = most_pairs / 2 > 16 * most_listed ? most_pairs / 2 : 16 * most_listed;
   union {
-    float delegates[most_groups];   ///< the best score of every group; each thread reads only its own
-    Key elements[most_groups / 2];  ///< keys that may be among the best
+    float delegates[most_pairs];  ///< the best score of every pair of groups; each thread reads only its own
+    Key elements[most_elements];  ///< keys that may be among the best
   };
-  Key groups[most_listed * LineShape::most_chunks * LineShape::loads];  ///< the groups that contain them
-  Key best[most_listed];                                                ///< the answer, in order
+  Key groups[most_listed * most_pairs / threads];  ///< the groups with the best scores of the pairs that contain them
+  Key best[most_listed];                           ///< the answer, in order
   ThresholdMemory<threads> threshold;
   PartialSum sums[LineShape::most_chunks * (threads / 32)];
   PartialSum warp_sums[threads / 32];
@@ -41,9 +43,10 @@ struct LineMemory {
   int last;
 };
 
-/// Reads the part once, in groups of 16 bytes: computes the sum of exponentials and the maximum of every group (its
-/// *delegate*). The k best scores are in the groups of the k best delegates, so a threshold from the threads' best
-/// delegates leaves little more than k groups to read again (Gaihre et al. 2021, "Dr. Top-k: delegate-centric top-k on
+/// Reads the part once, in groups of 16 bytes: computes the sum of exponentials and the best score of every pair of
+/// groups that one thread loads one after the other (its *delegate*; of equal scores, that of the first group). The k
+/// best scores are in the pairs of the k best delegates, so a threshold from the threads' best delegates leaves little
+/// more than k pairs to read again (Gaihre et al. 2021, "Dr. Top-k: delegate-centric top-k on
 /// GPUs"). The cost does not depend on the order of the scores, and little on k; no thread keeps a list.
 /// \tparam many    false: k is 1
 /// \tparam masked  false: no query has a mask
@@ -81,15 +84,18 @@ class LinePart {
   SLUICE_DEVICE int select(Key best, int k) {
     auto const bar = threshold(block_, memory_.threshold, best, k);
     if (best >= bar) {
-      for (auto local = static_cast<std::uint32_t>(block_.thread()); local < streamed(); local += threads) {
-        auto const key = make_key(memory_.delegates[local], base_ + local);
+      auto seconds = seconds_;
+      for (auto i = static_cast<int>(streamed() / (2 * threads)) - 1; i >= 0; --i, seconds >>= 1) {
+        auto const group = (2 * static_cast<std::uint32_t>(i) + (seconds & 1u)) * threads;
+        auto const thread = static_cast<std::uint32_t>(block_.thread());
+        auto const key = make_key(memory_.delegates[i * threads + block_.thread()], base_ + group + thread);
         if (key >= bar) memory_.groups[block_.add(&memory_.group_count, 1)] = key;
       }
     }
     block_.sync(Barrier::groups);
     auto count = memory_.group_count;
     Key const* groups = memory_.groups;
-    if (count > most_reread) {  // a few threads had most of the best: keep k groups
+    if (count > most_reread) {  // a few threads had most of the best: keep k pairs
       for (int i = block_.thread(); i < count; i += threads) {
         auto const rank = rank_of(memory_.groups[i], memory_.groups, count);
         if (rank < k) memory_.best[rank] = memory_.groups[i];
@@ -97,7 +103,11 @@ class LinePart {
       block_.sync(Barrier::kept);
       groups = memory_.best, count = k;
     }
-    for (int i = block_.thread(); i < count; i += threads) gather(place_of(groups[i]), bar);
+    for (int i = block_.thread(); i < 2 * count; i += threads) {  // both groups of a pair
+      auto const local = place_of(groups[i / 2]) - base_;
+      auto const second = local / threads % 2 != 0 ? 1u : 0u;
+      gather(base_ + local + (static_cast<std::uint32_t>(i % 2) - second) * threads, bar);
+    }
     block_.sync(Barrier::elements);
     return rank_elements(k);
   }
@@ -135,7 +145,7 @@ class LinePart {
     return count < k ? count : k;
   }
 
-  /// The number of groups for which the block has delegates.
+  /// The number of groups that the block reads.
   SLUICE_DEVICE std::uint32_t streamed() const {
     auto const rest = chunks_ - split_ * launch_.chunks;
     return static_cast<std::uint32_t>((rest < launch_.chunks ? rest : launch_.chunks) * LineShape::loads * threads);
@@ -178,9 +188,18 @@ class LinePart {
 
   /// Writes sums and delegates to shared memory.
   SLUICE_DEVICE Key stream(bool here) {
+    if constexpr (!masked) {
+      if (reader_.plain()) return stream_groups<true>(here);
+    }
+    return stream_groups<false>(here);
+  }
+
+  /// \tparam plain  the line's scores are those in memory: without branches, and with the same results
+  template <bool plain>
+  SLUICE_DEVICE Key stream_groups(bool here) {
     constexpr int count = 16 / wide;  // groups used at once: 16 numbers per thread
-    constexpr int ahead = std::remove_reference_t<Loads>::template ahead<Format, count, many,
-                                                                         masked>;  // groups whose loads are in flight
+    constexpr int ahead = std::remove_reference_t<Loads>::template ahead<count, plain>;  // groups loaded before
+    static_assert(count % 2 == 0, "pairs");
     auto top = minus_infinity;
     std::uint32_t top_group = 0;
     auto const normalise = launch_.query(row_).normalise != 0;
@@ -195,26 +214,43 @@ class LinePart {
         for (std::uint32_t batch = 0; batch < ahead; batch += count) {
           float x[count][wide];
           auto maximum = sum.maximum;
+          auto before = minus_infinity;  // the delegate of a pair's first group
           SLUICE_UNROLL
           for (std::uint32_t i = 0; i < count; ++i) {
             auto const group = first + (batch + i) * threads;
-            auto const named = edited(group);
-            reader_.scores(block_, words[batch + i], base_ + group, named, x[i]);
             auto delegate = minus_infinity;
-            SLUICE_UNROLL
-            for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
-            maximum = larger(delegate, maximum);
-            if ((named.some() && reader_.edited_after()) || reader_.masked_after()) {
-              float ranked[wide];
+            if constexpr (plain) {
+              unpack<Format>(words[batch + i], x[i]);
+              delegate = largest_of<Format>(words[batch + i], x[i]);
+              maximum = larger(delegate, maximum);
+            } else {
+              auto const named = edited(group);
+              reader_.scores(block_, words[batch + i], base_ + group, named, x[i]);
               SLUICE_UNROLL
-              for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
-              reader_.rank(block_, base_ + group, named, ranked);
-              delegate = minus_infinity;
-              SLUICE_UNROLL
-              for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);
+              for (int c = 0; c < wide; ++c) delegate = larger(x[i][c], delegate);
+              maximum = larger(delegate, maximum);
+              if ((named.some() && reader_.edited_after()) || reader_.masked_after()) {
+                float ranked[wide];
+                SLUICE_UNROLL
+                for (int c = 0; c < wide; ++c) ranked[c] = x[i][c];
+                reader_.rank(block_, base_ + group, named, ranked);
+                delegate = minus_infinity;
+                SLUICE_UNROLL
+                for (int c = 0; c < wide; ++c) delegate = larger(ranked[c], delegate);
+              }
             }
-            if constexpr (many) memory_.delegates[group] = delegate;
-            if (delegate > top) top = delegate, top_group = group;
+            if (i % 2 == 0) {
+              before = delegate;
+              continue;
+            }
+            auto const second = delegate > before;
+            delegate = larger(delegate, before);
+            if constexpr (many) {
+              memory_.delegates[start / 2 + (begin + batch + i) / 2 * threads +
+                                static_cast<std::uint32_t>(block_.thread())] = delegate;
+              seconds_ = 2 * seconds_ + (second ? 1u : 0u);
+            }
+            if (delegate > top) top = delegate, top_group = second ? group : group - threads;
           }
           if (normalise) {
             sum.raise<Block>(maximum);
@@ -259,9 +295,12 @@ class LinePart {
     }
   }
 
-  static constexpr int most_reread = threads * LineShape::most_chunks * LineShape::loads / 2 / wide < 128
-                                         ? threads * LineShape::most_chunks * LineShape::loads / 2 / wide
-                                         : 128;  // groups: all their scores fit into `elements`
+  std::uint32_t seconds_ = 0;  // a bit for each of the thread's pairs, the last one's lowest: its second group is best
+  static_assert(Memory::most_pairs / threads <= 32);
+
+  static constexpr int most_reread = Memory::most_elements / 2 / wide < 128
+                                         ? Memory::most_elements / 2 / wide
+                                         : 128;  // pairs: all their scores fit into `elements`
   static_assert(most_reread >= most_listed);
 };
 

@@ -80,15 +80,11 @@ class LinePlan {
               .blocks = static_cast<double>(ring) / static_cast<double>(processors),
               .under_way = RingMemory<line_threads>::under_way,
               .ahead = true};
-    auto const direct = [&]<bool many, bool masked>() -> LineResidents {
-      using Loads = DirectLoads;
-      return {.processors = processors,
-              .blocks = Loads::four_blocks<Format, many, masked> ? line_blocks_at_once : line_blocks_at_once - 1,
-              .under_way = Loads::ahead<Format, 16 / Format::wide, many, masked> * line_threads * 16};
-    };
+    constexpr auto loads = DirectLoads::ahead<16 / Format::wide, true>;
+    constexpr auto masked = DirectLoads::ahead<16 / Format::wide, false>;
     if (task.masks != nullptr)
-      return task.k > 1 ? direct.template operator()<true, true>() : direct.template operator()<false, true>();
-    return task.k > 1 ? direct.template operator()<true, false>() : direct.template operator()<false, false>();
+      return {.processors = processors, .blocks = line_blocks_at_once - 1, .under_way = masked * line_threads * 16};
+    return {.processors = processors, .blocks = line_blocks_at_once, .under_way = loads * line_threads * 16};
   }
 
   /// Bytes of the memory through which blocks communicate; 0: every line has one block. Clusters need none, but

@@ -40,6 +40,8 @@ class LineReader {
     lead_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data_) % 16);
   }
 
+  /// Whether the line's scores are those in memory, for the softmax and for the selection.
+  SLUICE_DEVICE bool plain() const { return !edited_ && !masked_ && scale_ == 1.0f && launch_.bias == nullptr; }
   SLUICE_DEVICE bool edited() const { return edited_; }
   /// Whether rank() changes the result of scores() for an edited group.
   SLUICE_DEVICE bool edited_after() const { return after_; }

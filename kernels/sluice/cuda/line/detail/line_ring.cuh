@@ -80,7 +80,7 @@ class RingLoads {
   static constexpr int threads = Block::threads;
   using Memory = RingMemory<threads>;
   using Parts = RingParts<Format, threads>;
-  template <class, int count, bool many, bool masked>
+  template <int count, bool>
   static constexpr int ahead = count;  ///< the ring reads ahead
 
   SLUICE_DEVICE RingLoads(Memory& memory, Parts const& parts) : memory_(memory), parts_(parts) {}

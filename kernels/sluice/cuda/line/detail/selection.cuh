@@ -46,16 +46,6 @@ SLUICE_DEVICE int better_than(detail::Key key, detail::Key const* sorted) {
   return sum;
 }
 
-/// The number of better keys in a sorted list of `size`, a power of two.
-template <int size>
-SLUICE_DEVICE int better_of(detail::Key key, detail::Key const* sorted) {
-  int count = 0;
-  SLUICE_UNROLL
-  for (int step = size / 2; step > 0; step /= 2)
-    if (sorted[count + step - 1] > key) count += step;
-  return count + (sorted[count] > key ? 1 : 0);
-}
-
 /// The number of `count` keys that are better: the key's rank.
 SLUICE_DEVICE int rank_of(detail::Key key, detail::Key const* keys, int count) {
   int rank = 0;
@@ -73,8 +63,17 @@ struct ThresholdMemory {
 
 inline constexpr int few_listed = 8;
 
-/// threshold() for k <= few_listed. A warp finds its k best in k rounds of two reductions over its lanes (redux.sync):
-/// of the keys' high words, then of the low words of those that have the highest. Less than a sort has up to there.
+/// The best key of a warp's lanes, in two reductions (redux.sync): of the high words, then of the low words of those
+/// that have the highest.
+template <class Block>
+SLUICE_DEVICE detail::Key largest_of_warp(Block& block, detail::Key key) {
+  auto const own = static_cast<std::uint32_t>(key >> 32);
+  auto const high = block.largest(own);
+  auto const low = block.largest(own == high ? static_cast<std::uint32_t>(key) : std::uint32_t{0});
+  return static_cast<detail::Key>(high) << 32 | low;
+}
+
+/// threshold() for k <= few_listed. A warp finds its k best in k rounds; then one warp the k-th of these.
 template <class Block>
 SLUICE_DEVICE detail::Key few_threshold(Block& block, ThresholdMemory<Block::threads>& memory, detail::Key best,
                                         int k) {
@@ -82,22 +81,31 @@ SLUICE_DEVICE detail::Key few_threshold(Block& block, ThresholdMemory<Block::thr
   auto left = best;
   SLUICE_ROLLED
   for (int i = 0; i < k; ++i) {
-    auto const high = block.largest(static_cast<std::uint32_t>(left >> 32));
-    auto const low = block.largest(static_cast<std::uint32_t>(left >> 32) == high ? static_cast<std::uint32_t>(left)
-                                                                                  : std::uint32_t{0});
-    auto const top = static_cast<detail::Key>(high) << 32 | low;
+    auto const top = largest_of_warp(block, left);
     if (block.lane() == i) mine = top;
     if (left == top) left = detail::no_key;
   }
   if (block.lane() < few_listed) memory.sorted[few_listed * block.warp() + block.lane()] = mine;
   block.sync(detail::Barrier::sorted);
-  if (block.lane() < few_listed) {
-    int rank = 0;
-    SLUICE_UNROLL_4
-    for (int warp = 0; warp < Block::warps; ++warp)
-      rank += better_of<few_listed>(mine, memory.sorted + few_listed * warp);
-    if (mine != detail::no_key && rank == k - 1) memory.threshold = mine;
-    if (mine == detail::no_key && rank < k) memory.threshold = detail::no_key + 1;  // all write the same value
+  if (block.warp() == 0) {  // the same again, over the warps' lists
+    constexpr int of_lane = (few_listed * Block::warps + 31) / 32;
+    detail::Key keys[of_lane];
+    SLUICE_UNROLL
+    for (int i = 0; i < of_lane; ++i) {
+      auto const at = 32 * i + block.lane();
+      keys[i] = at < few_listed * Block::warps ? memory.sorted[at] : detail::no_key;
+    }
+    auto top = detail::no_key;
+    SLUICE_ROLLED
+    for (int i = 0; i < k; ++i) {
+      auto first = keys[0];
+      SLUICE_UNROLL
+      for (int j = 1; j < of_lane; ++j) first = keys[j] > first ? keys[j] : first;
+      top = largest_of_warp(block, first);
+      SLUICE_UNROLL
+      for (int j = 0; j < of_lane; ++j) keys[j] = keys[j] == top ? detail::no_key : keys[j];
+    }
+    if (block.lane() == 0) memory.threshold = top != detail::no_key ? top : detail::no_key + 1;
   }
   block.sync(detail::Barrier::threshold);
   return memory.threshold;

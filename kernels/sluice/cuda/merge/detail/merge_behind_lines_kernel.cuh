@@ -24,8 +24,7 @@ namespace sluice::inline v0::cuda::detail {
 /// Blocks per multiprocessor. The merge takes a few registers more than lists alone: with 16-bit scores, those of one
 /// block.
 template <class Format>
-inline constexpr int merging_line_residents =
-    Format::wide == 4 ? line_residents<Format, true, false> : line_blocks_at_once - 1;
+inline constexpr int merging_line_residents = Format::wide == 4 ? line_residents<false> : line_blocks_at_once - 1;
 
 /// As line_kernel.
 template <class Format>
