@@ -37,7 +37,7 @@ struct LineShape {
   std::int32_t splits = 1;  ///< blocks per line
 
   static constexpr double chunk_bytes = 16384;  ///< of blocks of 256 threads
-  /// Fitted to 20 times of an H200 (docs/cuda.md, "Estimates"; 12 % off on average): the bytes under way with which a
+  /// Fitted to 18 times of an H200 (docs/cuda.md, "Estimates"; 12 % off on average): the bytes under way with which a
   /// multiprocessor reads at its share of the memory's bandwidth; and, in the time in which it reads a chunk at that
   /// rate (0.5 us), a block's start and selection, and what a line's last block adds if there are others.
   static constexpr double needed_bytes = 32 * 1024, selection = 12, merging = 6;
