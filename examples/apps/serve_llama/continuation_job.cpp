@@ -34,8 +34,12 @@ decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
     return Any(
         sluice::Blockwise<sluice::acceptance::Exact>{.block = block, .accept = {.scores = false}, .length = length});
   if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
-  return Any(sluice::BeamSearch{
-      .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
+  return Any(sluice::BeamSearch{.width = settings.outputs,
+                                .n_best = settings.outputs,
+                                .length = length,
+                                .penalty = {.alpha = 1},
+                                .at_maximum = sluice::AtMaximum::truncate,  // "length", as greedy search says
+                                .one_end = true});
 }
 
 /// Mean log-probability of the tokens, by which best_of ranks.
