@@ -210,8 +210,11 @@ struct JsonSchemaOptions {
   JsonOrder order = JsonOrder::any;
   JsonEscapes escapes = JsonEscapes::usual;
   bool plain_numbers =
-      false;             ///< numbers as most models write them: without exponents, and without zeros at the end of a
-                         ///< fraction; else equal numbers are accepted however they are written (5, 5.00, 50e-1)
+      false;                ///< numbers as most models write them: without exponents, and without zeros at the end of a
+                            ///< fraction; else equal numbers are accepted however they are written (5, 5.00, 50e-1)
+  std::int32_t digits = 0;  ///< numbers that the schema leaves open have at most so many digits before the point, and
+                            ///< all numbers behind it; 0: any number. Models that ramble write digits without end
+  std::int32_t characters = 0;  ///< strings, and names, that the schema leaves open have at most so many; 0: any number
   bool lenient = false;  ///< ignore keywords that constrain and are not supported, instead of refusing the schema
 };
 

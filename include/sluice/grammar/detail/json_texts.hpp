@@ -31,6 +31,7 @@ struct JsonStyle {
   bool any_order = false;
   Escapes escapes = Escapes::usual;
   bool plain_numbers = false;
+  std::int32_t digits = 0, characters = 0;  // of what a schema leaves open, at most; 0: any number
 };
 
 /// Values, strings and white space, as expressions.
@@ -87,6 +88,7 @@ class JsonTexts {
   /// \param maximum  -1: any number
   template <class = void>
   Id string(std::int32_t minimum, std::int32_t maximum) {
+    if (maximum < 0 && style_.characters > 0) maximum = (std::max)(minimum, style_.characters);
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
   /// One character of a class, within a string.
@@ -128,7 +130,8 @@ class JsonTexts {
   template <class = void>
   Id number(TextAutomaton const& texts) {
     if (texts.empty()) return out_.nothing();
-    return out_.automaton(TextBytes::utf8(style_.plain_numbers ? texts & JsonNumbers::plain() : texts));
+    auto const written = style_.plain_numbers ? texts & JsonNumbers::plain() : texts;
+    return out_.automaton(TextBytes::utf8(style_.digits > 0 ? shortened(written) : written));
   }
   /// With exponents for which it is a finite double; integers have no negative one.
   template <class = void>
@@ -190,6 +193,13 @@ class JsonTexts {
   }
 
  private:
+  /// Without numbers of more digits than the style wants, where the schema has left open how large they are.
+  template <class = void>
+  TextAutomaton shortened(TextAutomaton const& texts) const {
+    auto const open = !(texts & JsonNumbers::endless()).empty();
+    auto shorter = texts & JsonNumbers::digits(open ? style_.digits : -1, style_.digits);
+    return shorter.empty() ? texts : shorter;
+  }
   /// A number as digits and, if these are few, with one digit before the point and an exponent.
   template <class = void>
   Id exactly(JsonNumber const& number) {
