@@ -219,6 +219,16 @@ TEST_CASE("an order of members, and white space where it is wanted", "[json_sche
   auto const some = Grammar::from_json_schema(schema, {.white_space = 1});
   CHECK(some.matches(R"({ "b" : [ 1 , 2 ] })"));
   CHECK_FALSE(some.matches(R"({  "b":[1]})"));
+  auto const tidy = Grammar::from_json_schema(schema, {.white_space = 5, .tidy = true});
+  CHECK(tidy.matches(R"({"b":[1,2],"a":null})"));
+  CHECK(tidy.matches(R"({ "b": [ 1, 2 ], "a": { "x": [ ] } })"));
+  CHECK(tidy.matches("{\n  \"b\": [\n    1,\n\t2\n  ],\n  \"a\":\n1\n}"));
+  for (auto const* const no : {R"( {})", "{}\n", R"({"b" :[1]})", R"({"b":[1 ,2]})", R"({"b":  [1]})",
+                               "{\n     \"b\":[1]}", "{ \n\"b\":[1]}", "{\n\n\"b\":[1]}"})
+    CHECK_FALSE(tidy.matches(no));
+  CHECK(Grammar::from_json_schema(schema, {.white_space = 1, .tidy = true}).matches(R"({ "b": [ 1, 2 ] })"));
+  CHECK_FALSE(Grammar::from_json_schema(schema, {.white_space = 1, .tidy = true}).matches("{\n}"));
+  CHECK(Grammar::from_json_schema(schema, {.white_space = -1, .tidy = true}).matches("{\n               \"b\":[1]}"));
 }
 
 TEST_CASE("what a schema leaves open has an end where one is wanted", "[json_schema]") {

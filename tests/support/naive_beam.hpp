@@ -145,11 +145,11 @@ struct NaiveBeam {
       else if (only_eos() && options.at_maximum == AtMaximum::force_eos_free) child(sentence.vocabulary.eos[0], 0);
       else if (only_eos()) {
         auto const& ends = sentence.vocabulary.eos;
-        auto const best = options.one_end
+        auto const kept = options.one_end
                               ? std::ranges::max_element(ends, {}, [&](Token t) { return log_prob(beam[i], t); })
                               : ends.end();
         for (auto it = ends.begin(); it != ends.end(); ++it)
-          if (!options.one_end || it == best) child(*it, log_prob(beam[i], *it));
+          if (!options.one_end || it == kept) child(*it, log_prob(beam[i], *it));
       } else
         for (auto const [token, log_prob] : lists[i])
           if (local <= 0 || static_cast<double>(log_prob) > best + std::log(local)) child(token, log_prob);

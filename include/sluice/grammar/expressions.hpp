@@ -204,6 +204,9 @@ enum class JsonEscapes : std::uint8_t {
 struct JsonSchemaOptions {
   std::int32_t white_space = 0;  ///< maximum number of white-space characters wherever JSON allows white space; 0:
                                  ///< compact; -1: any number
+  bool tidy =
+      false;  ///< white space only where writers put it: behind brackets, commas and colons, and before a closing
+              ///< bracket; one space, or a new line and spaces or tabs
   GrammarLimits limits{};
   std::string item_separator = ",";  ///< a comma, with white space that must be written; `white_space` comes on top
   std::string key_separator = ":";   ///< a colon, in the same way

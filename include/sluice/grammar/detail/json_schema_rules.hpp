@@ -42,6 +42,7 @@ class JsonSchema : JsonArrays {
                           options.order == JsonOrder::any,
                           options.escapes == JsonEscapes::any ? Escapes::any : Escapes::usual,
                           options.plain_numbers,
+                          options.tidy,
                           options.digits,
                           options.characters};
     std::set<std::size_t> dropped;  // places
@@ -99,7 +100,7 @@ class JsonSchema : JsonArrays {
       auto const body = body_of(all_of, nesting);
       out_.rules[at(rule)].expression = body;
     }
-    out_.rules[at(root)].expression = out_.sequence({texts_.space(), value, texts_.space()});
+    out_.rules[at(root)].expression = out_.sequence({texts_.untidy(), value, texts_.untidy()});
     return root;
   }
 
