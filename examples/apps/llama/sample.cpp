@@ -16,6 +16,7 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
                    .block = o.block,
                    .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
                    .length = length,
+                   .adaptive = o.adaptive,
                    .branches = o.branches});
   auto search = o.samplers.search();
   auto& dry = std::get<sluice::Dry>(search.rule.rules);
