@@ -77,7 +77,7 @@ differ one other
 run --search beam --width 5 --n-best 5 --json 'ab c' >beam
 lines 5 beam
 # Two tokens that may end each of these, and two texts: the better end of each text.
-run --search beam --width 4 --n-best 4 --end 100 --grammar <(printf 'root ::= "a" | "b"\n') --json 'ab c' >ends
+run --search beam --width 4 --n-best 4 --grammar <(printf 'root ::= "a" | "b"\n') --json 'ab c' >ends
 lines 2 ends
 check 'different texts' [ "$(grep -o '"text":"[^"]*"' ends | sort -u | wc -l)" -eq 2 ]
 check 'best first' [ "$(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2 | sort -gr | cmp - <(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2) && echo same)" = same ]
@@ -149,9 +149,9 @@ refused '--white-space has no effect without --json-schema' --white-space 0 prom
 
 refused '--chat and --special' --chat --special prompt
 refused 'the model.s file has no chat template' --chat prompt
-run '<e>' >out 2>err
+run 'a<end>b' >out 2>err
 check "a name of a control token: $(cat err)" grep -q 'prompt 1 has names of control tokens' err
-run --special '<e>' >out 2>err
+run --special 'a<end>b' >out 2>err
 "$draw" chat.gguf 2 1 monarch
 "$program" -m chat.gguf --threads 1 --exact --json --system 'x y' --chat --lines prompts >one
 while read -r line; do
