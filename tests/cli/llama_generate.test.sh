@@ -149,16 +149,12 @@ refused '--white-space has no effect without --json-schema' --white-space 0 prom
 
 refused '--chat and --special' --chat --special prompt
 refused 'the model.s file has no chat template' --chat prompt
-run 'a<end>b' >out 2>err
-check "a name of a control token: $(cat err)" grep -q 'prompt 1 has names of control tokens' err
-run --special 'a<end>b' >out 2>err
 "$draw" chat.gguf 2 1 monarch
 "$program" -m chat.gguf --threads 1 --exact --json --system 'x y' --chat --lines prompts >one
 while read -r line; do
   "$program" -m chat.gguf --threads 1 --exact --json --special $'system\nx y</s>\n<s>user\n'"$line"$'</s>\n<s>assistant\n'
 done <prompts >other
 check 'chat' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
-check 'not with --special' [ "$(grep -c 'names of control' err)" -eq 0 ]
 
 # ---- one that cannot be answered does not keep the others ----------------------------------------------------------------
 
@@ -180,6 +176,10 @@ if [ -n "$stories" ]; then
   check "JSON with white space: $(cat out)" python3 -c 'import json; assert list(json.load(open("out")))[:2] == ["name", "age"]'
   run 'Once upon a time' --json-schema schema --white-space 0 --json-characters 3 >out
   check "compact and short: $(cat out)" grep -q -E '^\{"name":"[^"]{0,3}","age":-?[0-9]{1,15}' out
+  run 'Once</s>a' >out 2>err
+  check "a name of a control token: $(cat err)" grep -q 'prompt 1 has names of control tokens' err
+  run --special 'Once</s>a' >out 2>err
+  check 'not with --special' [ "$(grep -c 'names of control' err)" -eq 0 ]
   run 'Once upon a time' --search beam --width 8 --phrase 'red ball' --max-length 40 >out
   check 'with a red ball' grep -q 'red ball' out
 fi
