@@ -130,7 +130,7 @@ if [ -n "$stories" ]; then
   says '"text_offset":\[0,4,9,11\]'
   ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "max_tokens": 60, "json_schema": {"type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}}' >out
-  says '"text":"\{[ n\\]*\\"name\\":[ n\\]*\\".*\\",[ n\\]*\\"age\\":[ n\\]*[0-9-]+[ n\\]*\}"'
+  says '"text":"\{[ n\\]*\\"name\\":[ n\\]*\\".*\\",[ n\\]*\\"age\\":[ n\\]*-?[0-9]{1,15}[^0-9].*\}"'
   ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "max_tokens": 60, "white_space": 0, "response_format": {"type": "json_schema",
     "json_schema": {"name": "a", "schema": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     "required": ["name", "age"]}}}}' >out

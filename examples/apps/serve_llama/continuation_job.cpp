@@ -20,7 +20,7 @@ namespace {
 decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
   using Any = decltype(Continuing::search);
   sluice::LengthLimits const length{.min = 0, .max = settings.most};
-  // As many tokens are guessed as pay. The text is the same; what is scored token by token needs the lines of all of them.
+  // As many tokens are guessed as are expected to be right. The text is the same; what is scored token by token needs the lines of all of them.
   auto const guesses = settings.guesses && settings.outputs == 1 && !settings.wants.logprobs;
   constexpr std::int32_t block = 16;
   if (settings.samples()) {
@@ -28,15 +28,12 @@ decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
     sample.samples = settings.outputs, sample.length = length, sample.watermark = settings.watermark;
     if (guesses && sample.chain().plain())
       return Any(sluice::Blockwise<sluice::acceptance::Sampling>{
-          .block = block,
-          .accept = {sample.temperature, sample.truncation(), sample.watermark},
-          .length = length,
-          .adaptive = true});
+          .block = block, .accept = {sample.temperature, sample.truncation(), sample.watermark}, .length = length});
     return Any(sample);
   }
   if (guesses)
-    return Any(sluice::Blockwise<sluice::acceptance::Exact>{
-        .block = block, .accept = {.scores = false}, .length = length, .adaptive = true});
+    return Any(
+        sluice::Blockwise<sluice::acceptance::Exact>{.block = block, .accept = {.scores = false}, .length = length});
   if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
   return Any(sluice::BeamSearch{.width = settings.outputs,
                                 .n_best = settings.outputs,

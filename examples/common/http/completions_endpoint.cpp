@@ -265,7 +265,7 @@ struct Chunks {
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
       auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
-      return more.empty() ? more : chunk({choice(first, more, nullptr, shape, true)});
+      return more.empty() ? more : chunk(Json::array({choice(first, more, nullptr, shape, true)}));
     }
     auto const answer = answer_of(job, *letter.result);
     if (answer.failure != sluice::Failure::none)
@@ -274,7 +274,7 @@ struct Chunks {
     std::string text;
     for (std::size_t i = 0; i < answer.candidates.size(); ++i) {
       auto const& one = answer.candidates[i];
-      text += chunk({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape, true)});
+      text += chunk(Json::array({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape, true)}));
     }
     return text;
   }
@@ -334,7 +334,7 @@ Endpoint chatting() {
 
 void answer_models(House const& house, std::string const& name, httplib::Response& response) {
   Json const model{{"id", house.backend.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "sluice"}};
-  if (name.empty()) return send(response, 200, {{"object", "list"}, {"data", {model}}});
+  if (name.empty()) return send(response, 200, {{"object", "list"}, {"data", Json::array({model})}});
   if (name == house.backend.name()) return send(response, 200, model);
   send_error(response, 404, "no model of that name; GET /v1/models lists them");
 }
