@@ -180,7 +180,7 @@ inline void set(BeamSearch& beam, Setter& to) {
   to("finished", beam.finished, FinishedHypotheses::leave_first);
   to("at_maximum", beam.at_maximum, AtMaximum::drop);
   to("surplus", beam.surplus), to("prefix_scored", beam.prefix_scored), to("guard_prefix", beam.guard_prefix);
-  to("candidates", beam.candidates), to("sibling_penalty", beam.sibling_penalty);
+  to("one_end", beam.one_end), to("candidates", beam.candidates), to("sibling_penalty", beam.sibling_penalty);
   to("stage", beam.stage, Stage::after_softmax);
 }
 inline void set(Sample& sample, Setter& to) {

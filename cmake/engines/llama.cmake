@@ -31,4 +31,9 @@ macro(sluice_find_llama)
         ${SLUICE_LLAMA_LIBRARY} ${SLUICE_GGML_LIBRARY} ${SLUICE_GGML_BASE_LIBRARY})
     endif()
   endif()
+  # An installed libllama does not say where libggml lies. A program's RPATH holds for the libraries of its libraries, its RUNPATH,
+  # which linkers write by default, does not.
+  if(TARGET sluice_engine::llama AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_options(sluice_engine::llama INTERFACE LINKER:--disable-new-dtags)
+  endif()
 endmacro()

@@ -347,6 +347,10 @@ class BeamSearch(Search):
     """set_aside: right after a forced prefix only the best candidate may end; any other that ends is dropped, and its
     place stays empty for that step (CTranslate2).
     """
+    one_end: bool = False
+    """Of a hypothesis and its several end tokens only the best end is a candidate, so that no two hypotheses differ in the
+    end token alone.
+    """
     candidates: int = 0
     """Considered per step; 0 = as many as `finished` needs to keep the beam full."""
     sibling_penalty: float = 0
@@ -356,7 +360,7 @@ class BeamSearch(Search):
     stage: Stage | str = Stage.after_softmax
     """When eos (output too short) and tokens never generated are forbidden."""
 
-    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "finished": "finished", "at_maximum": "at_maximum", "surplus": "surplus", "prefix_scored": "prefix_scored", "guard_prefix": "guard_prefix", "candidates": "candidates", "sibling_penalty": "sibling_penalty", "stage": "stage"}
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "finished": "finished", "at_maximum": "at_maximum", "surplus": "surplus", "prefix_scored": "prefix_scored", "guard_prefix": "guard_prefix", "one_end": "one_end", "candidates": "candidates", "sibling_penalty": "sibling_penalty", "stage": "stage"}
     _kind: ClassVar[str] = "beam"
 
 

@@ -10,6 +10,11 @@ program=$(realpath "$1") draw=$(realpath "$2") stories=${3:-}
 "$draw" model.gguf && "$draw" small.gguf 1 && printf 'this is no model\n' >broken.gguf || exit 1
 printf 'ab c\nx y z\nq\nhello there\nabc abc abc\n' >prompts
 
+# An installed llama.cpp does not say where its libraries find each other: a program says it for all of them.
+if command -v readelf >/dev/null; then
+  check 'the path of libraries holds for their libraries, too' [ "$(readelf -d "$program" | grep -c RUNPATH)" -eq 0 ]
+fi
+
 # ---- refused before any work ------------------------------------------------------------------------------------------
 
 refused '--model is required' prompt
@@ -71,6 +76,10 @@ differ one other
 
 run --search beam --width 5 --n-best 5 --json 'ab c' >beam
 lines 5 beam
+# Two tokens that may end each of these, and two texts: the better end of each text.
+run --search beam --width 4 --n-best 4 --grammar <(printf 'root ::= "a" | "b"\n') --json 'ab c' >ends
+lines 2 ends
+check 'different texts' [ "$(grep -o '"text":"[^"]*"' ends | sort -u | wc -l)" -eq 2 ]
 check 'best first' [ "$(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2 | sort -gr | cmp - <(grep -o '"score":[-0-9.]*' beam | cut -d : -f 2) && echo same)" = same ]
 run --search diverse --width 2 --groups 3 --n-best 6 --json 'ab c' >diverse
 lines 6 diverse
@@ -132,7 +141,20 @@ for search in '' '--search beam --width 5 --n-best 5' '--search sample --seed 3 
 done
 run --regex '[ab]{50}' 'ab c' >out 2>err
 check 'exit code of what does not fit' [ $? -eq 1 ]
-check 'says so' grep -q 'length.max = 40: the grammar needs 50 tokens more' err
+check 'says so' grep -q -e '--max-length = 40: the grammar needs 50 tokens more' err
+
+refused '--white-space has no effect without --json-schema' --white-space 0 prompt
+
+# ---- chat -----------------------------------------------------------------------------------------------------------------
+
+refused '--chat and --special' --chat --special prompt
+refused 'the model.s file has no chat template' --chat prompt
+"$draw" chat.gguf 2 1 monarch
+"$program" -m chat.gguf --threads 1 --exact --json --system 'x y' --chat --lines prompts >one
+while read -r line; do
+  "$program" -m chat.gguf --threads 1 --exact --json --special $'system\nx y</s>\n<s>user\n'"$line"$'</s>\n<s>assistant\n'
+done <prompts >other
+check 'chat' cmp -s <(grep -o '"tokens":[^]]*' one) <(grep -o '"tokens":[^]]*' other)
 
 # ---- one that cannot be answered does not keep the others ----------------------------------------------------------------
 
@@ -149,6 +171,15 @@ if [ -n "$stories" ]; then
   always=(-m "$stories" --threads 1 --exact --end 1)
   run 'Once upon a time' --stop '.' >out
   check 'a story begins as stories do' [ "$(cat out)" = ', there was a little girl named Lily' ]
+  printf '{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"]}' >schema
+  run 'Once upon a time' --json-schema schema >out # where 128 tokens do not have to be enough
+  check "JSON with white space: $(cat out)" python3 -c 'import json; assert list(json.load(open("out")))[:2] == ["name", "age"]'
+  run 'Once upon a time' --json-schema schema --white-space 0 --json-characters 3 >out
+  check "compact and short: $(cat out)" grep -q -E '^\{"name":"[^"]{0,3}","age":-?[0-9]{1,15}' out
+  run 'Once</s>a' >out 2>err
+  check "a name of a control token: $(cat err)" grep -q 'prompt 1 has names of control tokens' err
+  run --special 'Once</s>a' >out 2>err
+  check 'not with --special' [ "$(grep -c 'names of control' err)" -eq 0 ]
   run 'Once upon a time' --search beam --width 8 --phrase 'red ball' --max-length 40 >out
   check 'with a red ball' grep -q 'red ball' out
 fi

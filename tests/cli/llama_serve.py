@@ -14,6 +14,9 @@ leaves             whoever goes away is not decoded further
 told               answers of many kinds, to be compared
 remembers          the second time fewer rounds, and nothing of who does not want it
 marks              what is marked is found; what cannot be marked is refused
+chat               messages in the model's template
+tokens             prompts of tokens are those of texts
+late               what was written in time is not dropped
 bodies             what makes no sense is refused, with the field named
 """
 import json
@@ -283,9 +286,72 @@ def marks():
     check(f"too long: {code} {text}", code == 413 and json.loads(text)["error"]["param"] == "text")
 
 
+def chat():
+    """The drawn model has the template `monarch`: <s>role, a line end, content</s>, a line end."""
+    for one in lines():
+        written = [{"role": "system", "content": "abc"}, {"role": "user", "content": [{"type": "text", "text": one}]}]
+        spelled = f"system\nabc</s>\n<s>user\n{one}</s>\n<s>assistant\n"
+        for fields in [{"temperature": 0}, {"temperature": 0, "n": 3}, {"seed": 4, "temperature": 1}]:
+            body = {"messages": written, "max_tokens": 20, **fields}
+            code, text, _ = post("/v1/chat/completions", body)
+            check(f"chat: {code} {text[:200]}", code == 200)
+            answer = json.loads(text)
+            found = [choice["message"] for choice in answer["choices"]]
+            check("its kind", answer["object"] == "chat.completion" and all(m["role"] == "assistant" for m in found))
+            wanted = complete(spelled, max_tokens=20, **fields)  # the server has --special
+            check(f"{found}, not {wanted}", [m["content"] for m in found] == [c["text"] for c in wanted["choices"]]
+                  and answer["usage"] == wanted["usage"])
+            code, text, _ = post("/v1/chat/completions", {**body, "stream": True})
+            chunks = [json.loads(chunk[6:]) for chunk in text.split("\n\n")[:-2]]
+            for i, message in enumerate(found):
+                mine = [c for chunk in chunks for c in chunk["choices"] if c["index"] == i]
+                check(f"chunks of {fields}", "".join(c["delta"]["content"] for c in mine) == message["content"]
+                      and mine[-1]["finish_reason"] == answer["choices"][i]["finish_reason"])
+            check("kind of chunks", all(chunk["object"] == "chat.completion.chunk" for chunk in chunks))
+        code, text, _ = post("/v1/chat/completions", {"messages": written, "temperature": 0, "max_completion_tokens": 5, "logprobs": True,
+                                                      "top_logprobs": 2})
+        told = json.loads(text)["choices"][0]["logprobs"]["content"]
+        check("logprobs", 0 < len(told) <= 5 and all(len(t["top_logprobs"]) == 2 and t["logprob"] < 0 for t in told))
+    asked = [{"role": "user", "content": "a"}]
+    for field, body in [("messages", {}), ("messages", {"messages": []}), ("messages[0].role", {"messages": [{"content": "a"}]}),
+                        ("messages[0].content", {"messages": [{"role": "user"}]}), ("tools", {"messages": asked, "tools": [{"type": "function"}]}),
+                        ("messages[0].tool_calls", {"messages": [{"role": "user", "content": "a", "tool_calls": []}]}),
+                        ("max_tokens", {"messages": asked, "max_tokens": 3, "max_completion_tokens": 3}), ("echo", {"messages": asked, "echo": True}),
+                        ("top_logprobs", {"messages": asked, "top_logprobs": 3}), ("prompt", {"messages": asked, "prompt": "a"})]:
+        code, text, _ = post("/v1/chat/completions", body)
+        check(f"{body}: {code} {text}", code == 400 and json.loads(text)["error"]["param"] == field)
+
+
+def tokens():
+    """The tokens of a prompt in place of its text: <s>, then letters behind a space (7 to 32) and others (33 to 58)."""
+    spelled = {"ab c": [1, 7, 34, 9], "q": [1, 23]}
+    for fields in [{"temperature": 0}, {"temperature": 0, "echo": True, "logprobs": 1}, {"seed": 3, "n": 2}]:
+        fields["max_tokens"] = 12
+        for text, ids in spelled.items():
+            by_text, by_ids = complete(text, **fields), complete(ids, **fields)
+            same = [a["text"].lstrip() == b["text"].lstrip() for a, b in zip(by_text["choices"], by_ids["choices"], strict=True)]
+            check(f"{ids}: {by_ids}, not {by_text}", all(same) and by_ids["usage"] == by_text["usage"])
+    both = complete(list(spelled.values()), temperature=0, max_tokens=12)["choices"]
+    check("several", [c["text"] for c in both] == [texts(t, temperature=0, max_tokens=12)[0] for t in spelled])
+
+
+def late():
+    """The server's time limit is short: what was written until then is an answer."""
+    code, text, _ = post("/v1/completions", {"prompt": ["abc", "x", "y", "z"], "max_tokens": 4000, "temperature": 0, "regex": "[a-z ]{1900}[a-z ]{1900,}"})
+    check(f"not dropped: {code} {text[:200]}", code == 200 and all(
+        c["finish_reason"] == "length" and 0 < len(c["text"]) for c in json.loads(text)["choices"]))
+
+
 def bodies():
     for field, code, body in [
-            ("prompt", 400, {}), ("prompt", 400, {"prompt": []}), ("prompt[0]", 400, {"prompt": [1, 2]}),
+            ("prompt", 400, {}), ("prompt", 400, {"prompt": []}), ("prompt[1]", 400, {"prompt": [1, 59]}),
+            ("prompt[0]", 400, {"prompt": [-1]}), ("prompt[1]", 400, {"prompt": [[1], "a"]}), ("prompt[1]", 400, {"prompt": [[1], []]}),
+            ("white_space", 400, {"prompt": "a", "white_space": 0}), ("white_space", 400, {"prompt": "a", "json_schema": {}, "white_space": -2}),
+            ("json_digits", 400, {"prompt": "a", "regex": "a", "json_digits": 3}),
+            ("response_format", 400, {"prompt": "a", "response_format": {"type": "xml"}}),
+            ("response_format", 400, {"prompt": "a", "response_format": {"type": "json_schema"}}),
+            ("json_schema", 400, {"prompt": "a", "json_schema": {}, "response_format": {"type": "json_object"}}),
+            ("stream_options", 400, {"prompt": "a", "stream": True, "stream_options": {"usage": True}}),
             ("model", 404, {"prompt": "a", "model": "gpt"}), ("n", 400, {"prompt": "a", "n": 0}), ("n", 400, {"prompt": "a", "n": 64}),
             ("best_of", 400, {"prompt": "a", "n": 3, "best_of": 2}), ("best_of", 400, {"prompt": "a", "best_of": 2, "stream": True}),
             ("logprobs", 400, {"prompt": "a", "logprobs": 6}), ("max_tokens", 400, {"prompt": "a", "max_tokens": 0}),
@@ -303,10 +369,13 @@ def bodies():
             (None, 400, {"prompt": "a", "json_schema": {"type": "number"}}),  # digits: no token spells them
             ("json_schema", 400, {"prompt": "a", "json_schema": "{"}),
             ("regex", 400, {"prompt": "a", "regex": "a", "json_schema": {}}),
-            (None, 400, {"prompt": "a", "regex": "[a-c]{40}", "max_tokens": 5}),
+            ("max_tokens", 400, {"prompt": "a", "regex": "[a-c]{40}", "max_tokens": 5}),
             ("stream_options", 400, {"prompt": "a", "stream_options": {}})]:
         got, text, _ = post("/v1/completions", body)
         check(f"{body}: {got} {text[:300]}", got == code and json.loads(text)["error"]["param"] == field)
+    got, text, _ = post("/v1/completions", {"prompt": "a", "regex": "[a-c]{40}", "max_tokens": 16})
+    check(f"names max_tokens: {text}", "max_tokens = 16: the grammar needs 40 tokens more" in json.loads(text)["error"]["message"])
+    check("room for a form", len(texts("a", regex="[a-c]{40}")[0]) == 40)
     # What is too ambiguous, or longer than ever fits, is refused, and soon.
     long = {"grammar": "root ::= [a-z ] | [a-z ] root | [a-z ] root root", "max_tokens": 500, "logit_bias": {"3": -100}}  # 3: the end
     begin = time.time()
@@ -332,5 +401,5 @@ def bodies():
 
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
  "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
- "remembers": remembers, "marks": marks, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+ "remembers": remembers, "marks": marks, "chat": chat, "tokens": tokens, "late": late, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -9,7 +9,7 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/server.sh
 . "$here/server.sh"
 clients=$here/llama_serve.py
-"$draw" model.gguf && printf 'this is no model\n' >broken.gguf || exit 1
+"$draw" model.gguf && "$draw" chat.gguf 2 1 monarch && printf 'this is no model\n' >broken.gguf || exit 1
 printf 'ab c\nx y z\nq\nhello there\nabc abc abc\n' >prompts
 
 # ---- refused before any work ----
@@ -36,7 +36,13 @@ check 'grammars' client grammars <prompts
 check 'many' client many <prompts
 check 'beginnings that are shared' client shared
 check 'whoever leaves' client leaves
+check 'prompts of tokens' client tokens
 check 'bodies' client bodies
+ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}]}' >out
+says 'has no chat template'
+ask /v1/models/drawn '' -G >out
+says '^\{"created":0,"id":"drawn","object":"model"'
+check 'no other model' [ "$(code "$(url /v1/models/other)")" = 404 ]
 ask /v1/models '' -G >out
 says '"id":"drawn"'
 check 'health' [ "$(curl -s "$(url /health)")" = '{"sentences_open":0,"status":"ok"}' ]
@@ -92,6 +98,16 @@ check 'the key is told to nobody' [ "$(grep -c -i -E '1fedcba987654321|230071891
 stop
 refused '--watermark has no effect without --watermark-key' --watermark synthid
 
+# ---- chat, a part of the cells for each sequence, too little time ----
+always=(-m chat.gguf --threads 1)
+start --special --exact --split --sequences 8 --size 4 --context 2048
+check 'chat' client chat <prompts
+stop
+start --time-limit 1
+check 'what was written in time' client late
+stop
+always=(-m model.gguf --threads 1 --exact)
+
 # ---- few cells, few sequences ----
 start --context 256 --sequences 8 --size 4
 check 'many in little room' client many <prompts
@@ -105,6 +121,8 @@ stop
 if [ -n "$stories" ]; then
   always=(-m "$stories" --threads 1 --exact --end 1)
   start
+  ask /v1/completions '{"prompt": "Once</s>a", "max_tokens": 2}' >/dev/null
+  check 'names of control tokens' grep -q 'names of control tokens' err
   ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "stop": "."}' >out
   says '"finish_reason":"stop".*"text":", there was a little girl named Lily"'
   ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 0, "echo": true, "logprobs": 1}' >out
@@ -112,6 +130,10 @@ if [ -n "$stories" ]; then
   says '"text_offset":\[0,4,9,11\]'
   ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "max_tokens": 60, "json_schema": {"type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}}' >out
+  says '"text":"\{[ n\\]*\\"name\\":[ n\\]*\\".*\\",[ n\\]*\\"age\\":[ n\\]*-?[0-9]{1,15}[^0-9].*\}"'
+  ask /v1/completions '{"prompt": "Once upon a time", "temperature": 0, "max_tokens": 60, "white_space": 0, "response_format": {"type": "json_schema",
+    "json_schema": {"name": "a", "schema": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"]}}}}' >out
   says '"text":"\{\\"name\\":\\".*\\",\\"age\\":[0-9-]+\}"'
   stop
 fi

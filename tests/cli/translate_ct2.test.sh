@@ -23,6 +23,10 @@ check 'int8 differs much' [ "$(diff out rough | grep -c '^<')" -le 2 ]
 check 'samples depend on the batch' cmp -s one other
 check 'not two samples a line' [ "$(wc -l <one)" -eq 24 ]
 
+"$program" model --search greedy --input in --precision int8 --output written >said
+check '--output' cmp -s rough written
+check 'says nothing else' [ ! -s said ]
+
 # An empty line stays one.
 printf '\nDer Kaffee ist schon kalt.\n' | "$program" model >out
 check 'the empty line' [ "$(head -n 1 out)" = '' ]
@@ -30,7 +34,7 @@ check 'the line behind it' grep -q . out
 
 
 mkdir empty
-for wrong in 'empty' 'model --search wide' 'model --n-best 9' 'model --type int7' 'model --search greedy --n-best 2'; do
+for wrong in 'empty' 'model --search wide' 'model --n-best 9' 'model --type int7' 'model --output missing/file' 'model --search greedy --n-best 2'; do
   # shellcheck disable=SC2086
   "$program" $wrong <in >out 2>err
   check "$wrong: exit code" [ $? -eq 2 ]

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -50,6 +51,17 @@ Tokens const bos{1}, word{418}, block{1, 418, 498};
 Tokens const short_one{408, 459, 264}, long_one{408, 459, 2615, 613, 4099, 1435, 264};
 
 }  // namespace
+
+TEST_CASE("the version of CTranslate2 in the name of its library", "[ctranslate2]") {
+  for (auto const& [file, version] :
+       std::vector<std::pair<std::string, std::string>>{{"libctranslate2.so.4.8.1", "4.8.1"},
+                                                        {"libctranslate2-1a2b3c.so.4.8.5", "4.8.5"},
+                                                        {"libctranslate2.so.4", ""},
+                                                        {"libctranslate2.so", ""},
+                                                        {"program", ""},
+                                                        {"x.so.4.8.1-rc1", ""}})
+    CHECK(sluice::detail::ctranslate2_version_in(file) == version);
+}
 
 TEST_CASE("vocabulary, limits and abilities are the model's") {
   CTranslate2 const model(shared_ctranslate2(), {0, 1});

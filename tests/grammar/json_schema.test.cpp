@@ -219,6 +219,56 @@ TEST_CASE("an order of members, and white space where it is wanted", "[json_sche
   auto const some = Grammar::from_json_schema(schema, {.white_space = 1});
   CHECK(some.matches(R"({ "b" : [ 1 , 2 ] })"));
   CHECK_FALSE(some.matches(R"({  "b":[1]})"));
+  auto const tidy = Grammar::from_json_schema(schema, {.white_space = 5, .tidy = true});
+  CHECK(tidy.matches(R"({"b":[1,2],"a":null})"));
+  CHECK(tidy.matches(R"({ "b": [ 1, 2 ], "a": { "x": [ ] } })"));
+  CHECK(tidy.matches("{\n  \"b\": [\n    1,\n\t2\n  ],\n  \"a\":\n1\n}"));
+  for (auto const* const no : {R"( {})", "{}\n", R"({"b" :[1]})", R"({"b":[1 ,2]})", R"({"b":  [1]})",
+                               "{\n     \"b\":[1]}", "{ \n\"b\":[1]}", "{\n\n\"b\":[1]}"})
+    CHECK_FALSE(tidy.matches(no));
+  CHECK(Grammar::from_json_schema(schema, {.white_space = 1, .tidy = true}).matches(R"({ "b": [ 1, 2 ] })"));
+  CHECK_FALSE(Grammar::from_json_schema(schema, {.white_space = 1, .tidy = true}).matches("{\n}"));
+  CHECK(Grammar::from_json_schema(schema, {.white_space = -1, .tidy = true}).matches("{\n               \"b\":[1]}"));
+}
+
+TEST_CASE("what a schema leaves open has an end where one is wanted", "[json_schema]") {
+  auto const matches = [](std::string const& schema, std::string const& text, bool plain = true) {
+    return Grammar::from_json_schema(schema, {.plain_numbers = plain, .digits = 3, .characters = 4}).matches(text);
+  };
+  for (auto const plain : {false, true}) {
+    for (auto const* const yes : {"0", "999", "-123", "12.345", "0.5"})
+      CHECK(matches(R"({"type":"number"})", yes, plain));
+    for (auto const* const no : {"1234", "-1234", "1.2345", "1234.5"})
+      CHECK_FALSE(matches(R"({"type":"number"})", no, plain));
+  }
+  CHECK(matches(R"({"type":"number"})", "1.234e30", false));
+  CHECK(matches(R"({"type":"integer"})", "999"));
+  CHECK_FALSE(matches(R"({"type":"integer"})", "1000"));
+  CHECK_FALSE(matches("true", "1000"));
+  // Open on one side; closed on both; a set that has no short number.
+  CHECK(matches(R"({"type":"integer","minimum":5})", "999"));
+  CHECK_FALSE(matches(R"({"type":"integer","minimum":5})", "1000"));
+  CHECK_FALSE(matches(R"({"type":"integer","multipleOf":5})", "1000"));
+  CHECK(matches(R"({"type":"integer","minimum":5,"maximum":123456})", "123456"));
+  CHECK(matches(R"({"type":"number","minimum":5,"maximum":123456})", "123455.125"));
+  CHECK_FALSE(matches(R"({"type":"number","minimum":5,"maximum":123456})", "123455.1251"));
+  CHECK(matches(R"({"type":"integer","minimum":123456})", "123457"));
+  CHECK(matches(R"({"enum":[123456,1.23456]})", "1.23456"));
+
+  CHECK(matches(R"({"type":"string"})", R"("abc\n")"));
+  CHECK_FALSE(matches(R"({"type":"string"})", R"("abcde")"));
+  CHECK(matches(R"({"type":"string","minLength":6})", R"("abcdef")"));
+  CHECK_FALSE(matches(R"({"type":"string","minLength":6})", R"("abcdefg")"));
+  CHECK(matches(R"({"type":"string","maxLength":6})", R"("abcdef")"));
+  CHECK(matches(R"({"type":"string","pattern":"^a+$"})", R"("aaaaaaaa")"));
+  CHECK(matches(R"({"const":"abcdefg"})", R"("abcdefg")"));
+  CHECK(matches(R"({"type":"object"})", R"({"abcd":"efgh"})"));
+  CHECK_FALSE(matches(R"({"type":"object"})", R"({"abcde":1})"));
+  CHECK_FALSE(matches(R"({"type":"object"})", R"({"a":["abcde"]})"));
+  CHECK(matches(R"({"type":"object","properties":{"abcde":{}}})", R"({"abcde":1})"));
+  CHECK_THROWS_MATCHES(Grammar::from_json_schema("true", {.digits = 301}), std::invalid_argument,
+                       Catch::Matchers::Message("sluice: options.digits = 301: must be in [0, 300]"));
+  CHECK_THROWS_AS(Grammar::from_json_schema("true", {.characters = -1}), std::invalid_argument);
 }
 
 TEST_CASE("what a schema says and is not supported is refused by name and place, never passed over", "[json_schema]") {

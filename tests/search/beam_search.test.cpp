@@ -12,9 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace sluice;
@@ -109,8 +111,22 @@ TEST_CASE("a beam wide enough finds the n best of all sequences", "[beam_search]
     universe.masked_before_softmax = search.stage == Stage::before_softmax;
     universe.must_finish = search.at_maximum == AtMaximum::force_eos;
 
-    auto const all = all_sequences(table, seed, universe);
+    auto all = all_sequences(table, seed, universe);
     if (all.empty()) continue;  // no ordinary token and eos too early
+    search.one_end = table.second_eos >= 0 && random() % 2 == 0;
+    if (search.one_end) {  // of texts that differ in the end alone, the best
+      std::map<std::pair<std::vector<Token>, bool>, Sequence> best;
+      for (auto const& one : all) {
+        auto text = one.tokens;
+        auto const ends = !text.empty() && table.ends(text.back());
+        if (ends) text.pop_back();
+        auto const [it, fresh] = best.try_emplace({text, ends}, one);
+        if (!fresh && one.log_prob > it->second.log_prob) it->second = one;
+      }
+      std::erase_if(all, [&](Sequence const& one) {
+        return std::ranges::none_of(best, [&](auto const& kept) { return kept.second.tokens == one.tokens; });
+      });
+    }
     search.width = static_cast<std::int32_t>(all.size());
     search.n_best = 1 + static_cast<std::int32_t>(random() % all.size());
     INFO("seed " << seed << ", V = " << table.size << ", " << options(search) << ", stage "

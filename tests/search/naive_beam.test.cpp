@@ -77,7 +77,7 @@ TEST_CASE("a beam search plans and answers as a plain account of it does", "[bea
       if (!planned.rows.empty()) {
         CHECK(slots.held().size() == planned.rows.size());
         auto const all = search.pruning.relative_local_threshold > 0 || search.sibling_penalty > 0;
-        CHECK(planned.groups.at(0).keep == (all ? 0 : static_cast<std::int32_t>(naive.looked_at())));
+        CHECK(planned.groups.at(0).keep == (all ? 0 : static_cast<std::int32_t>(naive.asked())));
       }
       std::set<std::int32_t> ranks;
       for (std::size_t i = 0; i < planned.rows.size(); ++i) {

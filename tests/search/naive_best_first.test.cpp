@@ -60,7 +60,7 @@ TEST_CASE("best first finds what a plain account of a beam finds, and runs nothi
     auto const first = static_cast<std::int32_t>(sentence.prefix.size());
     auto beam = any_beam(random, first);
     beam.finished = FinishedHypotheses::set_aside, beam.early_stopping = {.rule = EarlyStopping::Rule::exact},
-    beam.sibling_penalty = 0;
+    beam.sibling_penalty = 0, beam.one_end = false;
     beam.n_best = std::min(beam.n_best, beam.width);
     beam.pruning.relative_local_threshold = 0, beam.pruning.below_finished = Pruning::off;
     auto search = BestFirstBeam::as_beam(beam);

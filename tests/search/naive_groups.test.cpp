@@ -138,7 +138,7 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
       if (step == 0) CHECK(planned.groups.at(0).keep == 0);
       if (step > 0 && !plain.over && planned.groups.at(1).lines > 0) {
         auto const all = search.search.pruning.relative_local_threshold > 0 || search.search.sibling_penalty > 0;
-        CHECK(planned.groups[1].keep == (all ? 0 : static_cast<std::int32_t>(plain.looked_at())));
+        CHECK(planned.groups[1].keep == (all ? 0 : static_cast<std::int32_t>(plain.asked())));
         for (auto const& group : std::span(planned.groups).subspan(2)) CHECK(group.keep == 0);
       }
       for (std::size_t i = 0; i < best.size(); ++i) CHECK(planned.queries[i].best == best[i]);

@@ -32,6 +32,7 @@ inline BeamSearch any_beam(std::mt19937_64& random, std::int32_t prefix) {
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     search.surplus = random() % 2 == 0, search.prefix_scored = random() % 3 > 0;
     search.guard_prefix = search.finished == FinishedHypotheses::set_aside && random() % 2 == 0;
+    search.one_end = random() % 3 == 0;
     if (random() % 4 == 0) search.candidates = search.width + below(6);
     if (random() % 5 == 0) search.sibling_penalty = (1 + below(4)) / 4.0;
     if (random() % 2 == 0) search.stage = Stage::before_softmax;

@@ -29,6 +29,7 @@ struct LlamaShape {
   std::uint32_t window = 0;     ///< for gemma2
   std::uint32_t length = 1024;  ///< the training length that it states
   std::uint64_t seed = 1;
+  char const* chat = "";  ///< chat template; empty: none
 };
 
 /// The tokens of random models: <unk>, <s>, </s>, <end> (end of turn: also ends an output), <spare> (suppressed), a
@@ -106,6 +107,7 @@ class LlamaWriter {
     gguf_set_arr_data(file_.get(), "tokenizer.ggml.scores", GGUF_TYPE_FLOAT32, scores.data(), scores.size());
     gguf_set_arr_data(file_.get(), "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
     gguf_set_val_u32(file_.get(), "tokenizer.ggml.eot_token_id", 3);
+    if (*shape_.chat != '\0') gguf_set_val_str(file_.get(), "tokenizer.chat_template", shape_.chat);
     std::int32_t const spare = 4;
     gguf_set_arr_data(file_.get(), "tokenizer.ggml.suppress_tokens", GGUF_TYPE_INT32, &spare, 1);
   }

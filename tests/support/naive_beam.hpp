@@ -57,6 +57,11 @@ struct NaiveBeam {
     return options.candidates > 0 ? static_cast<std::size_t>(options.candidates)
                                   : width * (1 + sentence.vocabulary.eos.size());
   }
+  /// What is asked for: with one_end, all ends of a hypothesis but one are passed over.
+  std::size_t asked() const {
+    auto const ends = sentence.vocabulary.eos.size();
+    return looked_at() + (options.one_end && ends > 1 ? static_cast<std::size_t>(options.width) * (ends - 1) : 0);
+  }
 
   void step() {
     if (options.length.max == 0) {
@@ -119,6 +124,9 @@ struct NaiveBeam {
       if (beam[i].ended || only_eos()) continue;
       lists[i] = list(beam[i]);
       lists[i].resize(std::min(lists[i].size(), longest_list()));
+      auto const ends = [&](Candidate const& c) { return sentence.vocabulary.ends(c.token); };
+      if (auto const first = std::ranges::find_if(lists[i], ends); options.one_end && first != lists[i].end())
+        lists[i].erase(std::remove_if(first + 1, lists[i].end(), ends), lists[i].end());
       if (!lists[i].empty()) best = std::max(best, static_cast<double>(lists[i][0].log_prob));
     }
     auto const local = options.pruning.relative_local_threshold;
@@ -135,9 +143,14 @@ struct NaiveBeam {
       };
       if (beam[i].ended) all.push_back(beam[i]);
       else if (only_eos() && options.at_maximum == AtMaximum::force_eos_free) child(sentence.vocabulary.eos[0], 0);
-      else if (only_eos())
-        for (auto const token : sentence.vocabulary.eos) child(token, log_prob(beam[i], token));
-      else
+      else if (only_eos()) {
+        auto const& ends = sentence.vocabulary.eos;
+        auto const kept = options.one_end
+                              ? std::ranges::max_element(ends, {}, [&](Token t) { return log_prob(beam[i], t); })
+                              : ends.end();
+        for (auto it = ends.begin(); it != ends.end(); ++it)
+          if (!options.one_end || it == kept) child(*it, log_prob(beam[i], *it));
+      } else
         for (auto const [token, log_prob] : lists[i])
           if (local <= 0 || static_cast<double>(log_prob) > best + std::log(local)) child(token, log_prob);
     }

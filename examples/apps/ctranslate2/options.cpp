@@ -29,6 +29,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("MODEL", o.model, "DIR", "folder of model.bin; with sentencepiece.model, or source.spm and target.spm, for text")
       ->required();
   add("--input", o.input, "FILE", "sentences, one per line (standard input)");
+  add("--output", o.output, "FILE", "translations, one per line (standard output)");
   app.add_flag("--pieces", o.pieces, "input and output lines are pieces separated by spaces");
   add("--device", o.device, "NAME", "cpu or cuda (cpu)")->check(text::one_of({"cpu", "cuda"}));
   add("--type", o.type, "NAME", "CTranslate2's compute type: default, float32, int8 ... (default)");

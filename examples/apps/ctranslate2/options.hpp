@@ -16,8 +16,9 @@ namespace translate_ct2 {
 enum class SearchName : std::uint8_t { greedy, beam, sample };
 
 struct Options {
-  std::filesystem::path model;  // a folder of CTranslate2
-  std::filesystem::path input;  // empty: standard input
+  std::filesystem::path model;   // a folder of CTranslate2
+  std::filesystem::path input;   // empty: standard input
+  std::filesystem::path output;  // empty: standard output
   std::string device = "cpu", type = "default";
   SearchName search = SearchName::beam;
   std::int32_t width = 5, n_best = 1, max_length = 256;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // translate_ct2: sentences in, translations out, by a model of CTranslate2 under any search of sluice.
 #include <text/lines.hpp>
+#include <text/write_file.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -26,8 +28,12 @@ std::shared_ptr<ctranslate2::models::Model const> load(Options const& options) {
   try {
     if (!ctranslate2::models::contains_model(options.model.string()))
       throw text::InputError(options.model.string() + ": has no model.bin");
-    return ctranslate2::models::Model::load(options.model.string(), ctranslate2::str_to_device(options.device), 0,
-                                            ctranslate2::str_to_compute_type(options.type));
+    auto model = ctranslate2::models::Model::load(options.model.string(), ctranslate2::str_to_device(options.device), 0,
+                                                  ctranslate2::str_to_compute_type(options.type));
+    // Before any input is read: a model of speech, or a decoder alone.
+    if (std::dynamic_pointer_cast<ctranslate2::models::SequenceToSequenceModel const>(model) == nullptr)
+      throw text::InputError(options.model.string() + ": is no model that translates text");
+    return model;
   } catch (std::invalid_argument const& error) {  // a device or type that is not available
     throw text::InputError(error.what());
   }
@@ -76,7 +82,13 @@ int translate_lines(Options const& options) {
       printed[number[i]] += (k > 0 ? "\n" : "") + (score + spelling.text(output.pieces[k]));
     }
   }
-  for (auto const& line : printed) std::printf("%s\n", line.c_str());
+  if (options.output.empty()) {
+    for (auto const& line : printed) std::printf("%s\n", line.c_str());
+  } else {
+    text::write_file(options.output, [&](std::ostream& stream) {
+      for (auto const& line : printed) stream << line << '\n';
+    });
+  }
   if (options.time) std::fprintf(stderr, "%zu sentences, %.3f seconds\n", sentences.size(), took.count());
   if (options.check && failed == 0) {
     auto const different = differences(options, *loaded, sentences, outputs);

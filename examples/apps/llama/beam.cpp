@@ -13,7 +13,9 @@ int run_beam(Options const& o, Engine& engine, sluice::Grammar const& grammar) {
   sluice::BeamSearch beam{.width = o.width,
                           .n_best = o.n_best,
                           .length = {.min = o.min_length, .max = o.max_length},
-                          .penalty = {.alpha = o.alpha}};
+                          .penalty = {.alpha = o.alpha},
+                          .at_maximum = sluice::AtMaximum::truncate,  // as in greedy search
+                          .one_end = true};
   if (o.search == SearchName::diverse) {
     beam.n_best = o.width;
     return run(o, engine, grammar, sluice::DiverseBeamSearch{.search = beam, .groups = o.groups, .n_best = o.n_best});

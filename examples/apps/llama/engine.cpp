@@ -6,11 +6,14 @@
 #include <text/lines.hpp>
 #include <text/ngrams.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <llama/engine.hpp>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace generate {
 
@@ -61,6 +64,12 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::i
     params.type_k = params.type_v = GGML_TYPE_F32;
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
+  std::string type(16, '\0');
+  if (options.exact && !options.split && params.n_seq_max > 1 &&
+      llama_model_meta_val_str(model_.get(), "general.file_type", type.data(), type.size()) > 0 &&
+      type.c_str()[0] != '0')
+    std::fprintf(stderr,
+                 "--exact: the weights are not float32, so that outputs depend on the batch even so: add --split\n");
   context_.reset(llama_init_from_model(model_.get(), params));
   if (context_ == nullptr) refuse(file.string() + ": llama.cpp cannot create such a context for it");
   adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends, .leaves = leaves});
@@ -72,6 +81,26 @@ Engine::Engine(Options const& options) {
   if (options.blockwise()) guess(options);
   else model_.emplace(&loaded_->model());
   if (!options.language_model.empty()) fuse(options);
+}
+
+std::string Engine::chat(std::span<Message const> messages) const {
+  auto const* const pattern = llama_model_chat_template(loaded_->weights(), nullptr);
+  if (pattern == nullptr) throw text::InputError("the model's file has no chat template");
+  std::vector<llama_chat_message> all;
+  std::size_t size = 256;
+  for (auto const& one : messages)
+    all.push_back({one.role.c_str(), one.content.c_str()}), size += 2 * (one.role.size() + one.content.size());
+  std::string result(size, '\0');
+  auto const write = [&] {
+    return llama_chat_apply_template(pattern, all.data(), all.size(), true, result.data(),
+                                     static_cast<std::int32_t>(result.size()));
+  };
+  auto length = write();
+  if (length < 0) throw text::InputError("the model's chat template is none of those that llama.cpp's library knows");
+  if (static_cast<std::size_t>(length) > result.size())
+    result.resize(static_cast<std::size_t>(length)), length = write();
+  result.resize(static_cast<std::size_t>(length));
+  return result;
 }
 
 /// N-grams of words beside the model, over the text of its tokens.

@@ -14,6 +14,8 @@
 #include <llama/options.hpp>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <variant>
 
 namespace generate {
@@ -29,6 +31,7 @@ class Loaded {
   /// \throws text::InputError  if llama.cpp does not take the file
   Loaded(std::filesystem::path const& file, Options const& options, std::int32_t leaves);
   sluice::Llama& model() { return *adapter_; }
+  llama_model const* weights() const { return model_.get(); }
 
  private:
   std::unique_ptr<llama_model, Free> model_;
@@ -39,9 +42,18 @@ class Loaded {
 /// One type for all combinations, so that every search is compiled once.
 using Model = sluice::AnyModel<std::monostate, sluice::Scores<float>>;
 
+/// A message of a chat.
+struct Message {
+  std::string role, content;
+};
+
 class Engine {
  public:
   explicit Engine(Options const& options);
+  /// These messages and the beginning of the answer in the model's own chat template, as llama.cpp's library writes it. Names of
+  /// control tokens in it are those tokens.
+  /// \throws text::InputError  for a model without a template, or with one that llama.cpp's library does not know
+  std::string chat(std::span<Message const> messages) const;
   Model& model() { return *model_; }
   sluice::LlamaTokenizer const& tokenizer() const { return loaded_->model().tokenizer(); }
 

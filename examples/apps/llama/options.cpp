@@ -82,7 +82,9 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--lines", lines, "FILE", "prompts, one per line");
   add("--file", file, "FILE", "use the whole file as one prompt");
   add("--system", o.system, "TEXT", "system prompt, put before every prompt; fed once");
-  app.add_flag("--special", o.special, "parse <|names|> of control tokens in prompts");
+  app.add_flag("--chat", o.chat,
+               "prompts are messages of a user, --system of the system: apply the model's chat template");
+  app.add_flag("--special", o.special, "parse <|names|> of control tokens in prompts; without, they are plain text");
 
   app.set_help_flag("-h,--help", "this help");
   app.option_defaults()->group("Model");
@@ -100,12 +102,16 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       ->take_all();
   add("--backends", o.backends, "DIR", "folder of ggml's backends");
   app.add_flag("--split", o.split, "give each sequence an equal part of the cells instead of sharing them");
-  app.add_flag("--exact", o.exact, "float32 cache, no flash attention: outputs do not depend on the batch");
+  app.add_flag(
+      "--exact", o.exact,
+      "float32 cache, no flash attention: the batch changes no token (weights in float32), no bit (with --split)");
 
   app.option_defaults()->group("Search");
   add("--search", search, "NAME", "greedy, beam, diverse or sample (greedy)")->check(text::one_of(searches));
   count("--min-length", o.min_length, 0, "minimum number of generated tokens (0)");
-  count("--max-length", o.max_length, 0, "maximum number of generated tokens (128)");
+  auto const* const most =
+      count("--max-length", o.max_length, 0,
+            "maximum number of generated tokens (128; 512 with --grammar, --json-schema, --regex)");
   count("--n-best", o.n_best, 1, "outputs of each prompt (1)");
   count("--width", o.width, 1, "width of the beam, or of each group (4)");
   count("--groups", o.groups, 1, "number of groups of diverse beams (2)");
@@ -139,9 +145,12 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--grammar", o.structure.grammar, "FILE", "outputs match this grammar, in llama.cpp's notation (GBNF)");
   add("--json-schema", o.structure.json_schema, "FILE", "outputs are JSON that this schema accepts");
   add("--regex", o.structure.regex, "RE", "outputs match this as a whole");
+  auto const of_json = text::add_json_flags<CLI::Option>(o.structure.json, add);
   app.add_flag("--lookup", o.lookup, "speculative decoding: guess what followed the same tokens before");
   add("--draft", o.draft, "GGUF", "speculative decoding: guess with a smaller model of the same vocabulary");
-  count("--block", o.block, 1, "number of tokens verified at once with --lookup or --draft (4)");
+  auto const* const block =
+      count("--block", o.block, 1, "--lookup, --draft: always verify N tokens at once (as many as pay, up to 8)");
+  auto const* const adaptive = app.add_flag("--adaptive", o.adaptive, "with --block N: as many as pay, up to N");
   count("--branches", o.branches, 1, "number of alternative paths of such guesses (1)");
 
   app.option_defaults()->group("Output");
@@ -162,6 +171,13 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   for (auto const* const option : {weight, bonus})
     if (o.language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");
+  o.adaptive = adaptive->count() > 0 || block->count() == 0;
+  auto const structured = !o.structure.grammar.empty() || !o.structure.json_schema.empty() || o.structure.regex;
+  if (structured && most->count() == 0) o.max_length = 512;
+  for (auto const* const option : of_json)
+    if (o.structure.json_schema.empty() && option->count() > 0)
+      throw text::InputError(option->get_name() + " has no effect without --json-schema");
+  if (o.chat && o.special) throw text::InputError("--chat and --special: --chat writes the control tokens itself");
   check(o);
   auto& sample = o.samplers.sample;
   sample.temperature = o.temperature, sample.top_k = o.top_k, sample.top_p = o.top_p, sample.min_p = o.min_p;

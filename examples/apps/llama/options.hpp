@@ -34,6 +34,7 @@ struct Options {
   // What goes in.
   std::vector<std::string> prompts;
   std::string system;
+  bool chat = false;     // prompts are messages of a user, in the model's chat template
   bool special = false;  // parse names of control tokens in prompts
   std::int32_t chunk = 0;
   std::int64_t share = -1;  // -1: half of the context with a system prompt, else none
@@ -49,11 +50,12 @@ struct Options {
   std::vector<std::string> phrases, stops;
   std::vector<text::BiasTerm> biased;
   bool bias_once = false;
-  text::GrammarSource structure;  // what outputs obey
+  text::GrammarSource structure{.json = text::json_of_language_models()};  // what outputs obey
   text::Samplers samplers;
   std::vector<std::string> breakers{"\n", ":", "\"", "*"};  // of DRY
   bool lookup = false;
-  std::int32_t block = 4, branches = 1;
+  std::int32_t block = 8, branches = 1;
+  bool adaptive = false;  // fewer guesses where they do not pay
 
   // What comes out.
   bool stream = false, json = false, statistics = false;

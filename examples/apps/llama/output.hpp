@@ -47,8 +47,10 @@ class Output {
   void print(sluice::Result const& result) {
     if (!result.ok()) {
       std::fflush(stdout);
+      auto message = result.message;
+      if (auto const at = message.find("length.max"); at != std::string::npos) message.replace(at, 10, "--max-length");
       std::fprintf(stderr, "llama_generate: prompt %llu: %s: %s\n", static_cast<unsigned long long>(result.id + 1),
-                   sluice::name(result.failure), result.message.c_str());
+                   sluice::name(result.failure), message.c_str());
       ++failed_;
     }
     if (options_.json) return print_json(result);

@@ -26,6 +26,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace generate {
 
@@ -45,6 +46,26 @@ inline void tell(sluice::Statistics const& s, double seconds) {
       static_cast<unsigned long long>(s.tokens), seconds, static_cast<double>(s.tokens) / seconds,
       static_cast<unsigned long long>(s.model_calls), static_cast<unsigned long long>(s.fed),
       static_cast<unsigned long long>(s.shared), static_cast<unsigned long long>(s.restarted));
+}
+
+/// A prompt as tokens, the system prompt before it.
+inline std::vector<sluice::Token> tokens_of(Options const& options, Engine& engine, std::string const& prompt,
+                                            std::size_t number) {
+  auto const& tokenizer = engine.tokenizer();
+  if (options.chat) {
+    std::vector<Message> messages;
+    if (!options.system.empty()) messages.push_back({"system", options.system});
+    messages.push_back({"user", prompt});
+    return tokenizer.tokens(engine.chat(messages), true, true);
+  }
+  auto tokens = tokenizer.tokens(options.system + prompt, true, options.special);
+  if (!options.special && tokens != tokenizer.tokens(options.system + prompt, true, true))
+    std::fprintf(
+        stderr,
+        "llama_generate: prompt %zu has names of control tokens, which are plain text without --special (--chat "
+        "applies the model's chat template)\n",
+        number);
+  return tokens;
 }
 
 /// Prints an output for every prompt. \returns the program's exit code
@@ -69,9 +90,11 @@ int run(Options const& options, Engine& engine, sluice::Grammar const& grammar, 
   sluice::Decoder decoder(engine.model(), std::move(search),
                           sluice::Streaming{.size = static_cast<std::size_t>(options.parallel), .refill_below = 1},
                           intake(options, engine));
+  std::size_t number = 0;
   for (auto const& prompt : options.prompts) {
-    auto tokens = tokenizer.tokens(options.system + prompt, true, options.special);
-    decoder.submit({.prompt = std::move(tokens), .processors = processors, .seed = options.seed});
+    ++number;
+    decoder.submit(
+        {.prompt = tokens_of(options, engine, prompt, number), .processors = processors, .seed = options.seed});
   }
 
   sluice::Result result;

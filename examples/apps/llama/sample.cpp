@@ -15,6 +15,7 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
                    .block = o.block,
                    .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
                    .length = length,
+                   .adaptive = o.adaptive,
                    .branches = o.branches});
   auto samplers = o.samplers;
   if (samplers.dry.multiplier > 0)

@@ -4,6 +4,7 @@
 #include <text/bias.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <http/answers.hpp>
 #include <http/memory.hpp>
 #include <http/work.hpp>
@@ -34,8 +35,12 @@ decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
     return Any(
         sluice::Blockwise<sluice::acceptance::Exact>{.block = block, .accept = {.scores = false}, .length = length});
   if (settings.outputs == 1) return Any(sluice::Greedy{.length = length, .scores = false});
-  return Any(sluice::BeamSearch{
-      .width = settings.outputs, .n_best = settings.outputs, .length = length, .penalty = {.alpha = 1}});
+  return Any(sluice::BeamSearch{.width = settings.outputs,
+                                .n_best = settings.outputs,
+                                .length = length,
+                                .penalty = {.alpha = 1},
+                                .at_maximum = sluice::AtMaximum::truncate,  // "length", as greedy search says
+                                .one_end = true});
 }
 
 /// Mean log-probability of the tokens, by which best_of ranks.
@@ -53,10 +58,22 @@ void Texts::check_length(char const* field, std::string const& text) const {
                    413);
 }
 
+std::vector<sluice::Token> Texts::tokens(Ask const& ask) const {
+  if (!ask.tokens.empty()) return ask.tokens;
+  auto const parsed = special || ask.special;
+  auto found = tokenizer.tokens(ask.text, true, parsed);
+  if (!parsed && ask.text.find_first_of("<[") != std::string::npos && found != tokenizer.tokens(ask.text, true, true))
+    std::call_once(told, [] {
+      std::fprintf(stderr, "serve_llama: a prompt has names of control tokens, which are plain text without --special "
+                           "(/v1/chat/completions applies the model's chat template)\n");
+    });
+  return found;
+}
+
 ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings,
                                  Texts const& texts, sluice::StopSequences stop, sluice::Structure const& structure,
                                  sluice::Bias const& bias)
-    : prompt(texts.tokenizer.tokens(ask.text, true, texts.special)),
+    : prompt(texts.tokens(ask)),
       seed(sluice::derive(settings->seed, ask.number)),
       settings_(std::move(settings)),
       texts_(texts),
@@ -64,7 +81,7 @@ ContinuationJob::ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSet
       stream_(stop_),
       prompt_size_(prompt.size()) {
   auto const& wants = settings_->wants;
-  if (wants.echo) before_ = ask.text;
+  if (wants.echo) before_ = ask.tokens.empty() ? ask.text : texts.tokenizer.text(ask.tokens);
   auto dry = settings_->dry;
   if (dry.multiplier > 0) dry.breakers = texts.breakers;
   sluice::GreenList const green{settings_->samples() ? sluice::Watermark{}
@@ -132,6 +149,8 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
   if (result.failure == sluice::Failure::search && settings_->grammar &&
       result.message.find("grammar") != std::string::npos)  // it is the request's: too ambiguous, too many states
     answer.failure = sluice::Failure::bad_request, answer.message = settings_->grammar->field + ": " + result.message;
+  if (auto const at = answer.message.find("length.max"); at != std::string::npos)
+    answer.message.replace(at, 10, answer.field = "max_tokens");
   auto const& all = result.hypotheses;
   auto const count = static_cast<std::size_t>(settings_->wants.choices);
   if (result.ok() && (all.empty() || settings_->most == 0)) {  // nothing was to be generated
@@ -188,6 +207,9 @@ ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& 
 std::unique_ptr<Job> ContinuationPreparation::job(Ask const& ask) {
   Account::Naming const naming("prompt");
   texts_.check_length("prompt", ask.text);
+  if (ask.tokens.size() > texts_.longest / bytes_of_cell)
+    throw BadField(
+        "prompt", "prompt has " + std::to_string(ask.tokens.size()) + " tokens, more than the model has room for", 413);
   return std::make_unique<ContinuationJob>(ask, settings_, texts_, stop_, structure_, bias_);
 }
 

@@ -21,6 +21,7 @@
 #include <http/backend.hpp>
 #include <http/retold.hpp>
 #include <memory>
+#include <mutex>
 #include <serve_llama/continuation_settings.hpp>
 #include <span>
 #include <string>
@@ -34,6 +35,10 @@ using Continuing = sluice::Processed<
                   sluice::Blockwise<sluice::acceptance::Sampling>>>;
 using Continuation = Retold<Continuing>;
 
+/// Of a prompt; no text has more for each token, on average. The tokenizer takes time by the square of a prompt that is all
+/// bytes, and does not stop.
+inline constexpr std::size_t bytes_of_cell = 16;
+
 /// What all jobs share.
 struct Texts {
   sluice::LlamaTokenizer const& tokenizer;
@@ -41,6 +46,9 @@ struct Texts {
   bool special = false;                 ///< parse names of control tokens in prompts
   sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
   std::size_t longest = 0;              ///< bytes of a prompt
+  mutable std::once_flag told{};        ///< of names of control tokens in a prompt without `special`
+
+  std::vector<sluice::Token> tokens(Ask const& ask) const;
 
   /// \throws BadField  naming the field, for a text that is too long
   void check_length(char const* field, std::string const& text) const;

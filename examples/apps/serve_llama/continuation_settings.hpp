@@ -29,8 +29,9 @@ namespace serve {
 
 /// What outputs are to match, not compiled yet.
 struct GrammarSource {
-  std::string field{};  ///< `json_schema`, `grammar` or `regex`
+  std::string field{};  ///< `json_schema`, `response_format`, `grammar` or `regex`
   std::string text{};
+  sluice::JsonSchemaOptions json{};  ///< of a schema
 };
 
 struct ContinuationSettings final : Settings {
@@ -77,6 +78,7 @@ void read_samplers(Fields& fields, ContinuationSettings& settings);
 /// \param vocabulary  how many tokens there are
 /// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
-                                           std::int32_t vocabulary, Offer const& offer);
+                                           std::int32_t vocabulary, Offer const& offer,
+                                           sluice::JsonSchemaOptions const& json);
 
 }  // namespace serve

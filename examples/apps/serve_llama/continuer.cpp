@@ -20,10 +20,6 @@ namespace serve {
 
 namespace {
 
-/// Of a prompt; no text has more for each token, on average. The tokenizer takes time by the square of a prompt that is all
-/// bytes, and does not stop.
-constexpr std::size_t bytes_of_cell = 16;
-
 /// Prompts share a common beginning (prefix caching) if the model can.
 sluice::Intake intake(generate::Options const& options, generate::Engine& engine) {
   auto const share = options.share >= 0 ? options.share : options.context / 2;
@@ -88,10 +84,20 @@ class Continuer final : public Backend {
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
     return std::make_shared<ContinuationSettings const>(
-        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer));
+        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer, options_.json));
   }
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
     return std::make_unique<ContinuationPreparation>(task, texts_, grammars_);
+  }
+  std::int32_t token_count() const override { return texts_.bytes.size(); }
+  std::string chat(std::vector<Message> const& messages) const override {
+    std::vector<generate::Message> all;
+    for (auto const& one : messages) all.push_back({one.role, one.content});
+    try {
+      return engine_.chat(all);
+    } catch (text::InputError const& error) {
+      throw BadField("messages", error.what());
+    }
   }
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool) override {
     auto const& one = dynamic_cast<ContinuationJob const&>(job);

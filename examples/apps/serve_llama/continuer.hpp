@@ -3,6 +3,8 @@
 /// The Backend that continues prompts with a model of llama.cpp.
 #pragma once
 
+#include <text/grammar.hpp>
+
 #include <cstddef>
 #include <http/backend.hpp>
 #include <http/offer.hpp>
@@ -15,6 +17,7 @@ namespace serve {
 struct ContinuerOptions {
   generate::Options engine{};  ///< how to load the model; `parallel`: sequences of the context
   Offer offer{};
+  sluice::JsonSchemaOptions json = text::json_of_language_models();  ///< unless a request says otherwise
   std::string name{};
   std::size_t size = 32;  ///< prompts decoded together
   std::size_t queue = 1024;

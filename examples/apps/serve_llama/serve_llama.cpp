@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // serve_llama: any language model that llama.cpp loads, in OpenAI's shape. docs/http.md says what it answers.
 
+#include <http/completions_endpoint.hpp>
 #include <http/detect_endpoint.hpp>
 #include <http/service.hpp>
 #include <serve_llama/options.hpp>
@@ -16,7 +17,7 @@ int run(int argc, char** argv) {
   hold_signals();
   auto const backend = make_continuer(options->continuer);
   auto const& watermark = options->continuer.offer.watermarking.watermark;
-  std::vector<Endpoint> own;
+  std::vector<Endpoint> own{chatting()};
   if (watermark.on()) own.push_back(detecting(watermark));
   return run_service("serve_llama", *backend, options->service, own);
 }

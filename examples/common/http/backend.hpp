@@ -37,10 +37,16 @@ struct Candidate {
   bool stopped = false;  ///< by a stop string, which is not in the text
 };
 
+/// Of a chat.
+struct Message {
+  std::string role, content;
+};
+
 /// The result of one Ask.
 struct Answer {
   sluice::Failure failure = sluice::Failure::none;
   std::string message{};
+  std::string field{};                        ///< of the request, that is to blame; empty: the request as a whole
   std::vector<Candidate> candidates{};        ///< best first; after a failure, those found so far
   std::size_t source_tokens = 0, tokens = 0;  ///< tokens of the source; generated tokens of all candidates
   std::int32_t met = 0, demanded = 0;         ///< of the constraints
@@ -110,6 +116,13 @@ class Backend {
   /// \param task  outlives what is returned
   /// \throws BadField  for invalid values
   virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
+  /// A prompt may be tokens below this; 0: only texts.
+  virtual std::int32_t token_count() const { return 0; }
+  /// Messages of a chat as a prompt, whose names of control tokens are those tokens.
+  /// \throws BadField  if there is no way to write them
+  virtual std::string chat(std::vector<Message> const&) const {
+    throw BadField("messages", "this model does not chat");
+  }
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;

@@ -20,7 +20,8 @@ struct Completion {
   std::optional<std::int32_t> max_tokens{};
   std::vector<std::string> stop{};         ///< up to four stop strings
   std::optional<std::int32_t> logprobs{};  ///< 0 to 5: also of so many most probable tokens at each position
-  bool echo = false;                       ///< the output begins with the prompt
+  bool chat = false;  ///< a request to /v1/chat/completions, whose output has no bound of 16 tokens by default
+  bool echo = false;  ///< the output begins with the prompt
 };
 
 }  // namespace serve

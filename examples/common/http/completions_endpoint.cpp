@@ -9,6 +9,7 @@
 #include <http/answers.hpp>
 #include <http/completions_endpoint.hpp>
 #include <http/event_stream.hpp>
+#include <http/service.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,9 +21,9 @@ namespace {
 
 /// What the answer needs from the request.
 struct Shape {
-  Json head;  // of the answer, and of every chunk
+  Json head{};  // of the answer, and of every chunk
   std::size_t choices = 1;
-  bool logprobs = false, top = false, usage = false;
+  bool logprobs = false, top = false, usage = false, chat = false;
 };
 
 struct Usage {
@@ -39,7 +40,7 @@ void read_unsupported(Fields& fields) {
       throw BadField(name, std::string(name) + " is not supported: " + text::shown(*value));
   };
   only("suffix", "");
-  fields.text("user");
+  fields.text("user"), fields.find("metadata");
 }
 
 void read_stream_options(Fields& fields, bool streams, Shape& shape) {
@@ -48,15 +49,16 @@ void read_stream_options(Fields& fields, bool streams, Shape& shape) {
   if (!streams) throw BadField("stream_options", "stream_options has no effect without stream");
   if (!options->is_object()) Fields::refuse("stream_options", *options, "an object");
   for (auto const& [name, value] : options->items()) {
-    if (name != "include_usage")
+    if (name != "include_usage" && name != "include_obfuscation")
       throw BadField("stream_options", "stream_options: '" + name + "' is not a known field");
-    if (!value.is_boolean()) Fields::refuse("stream_options.include_usage", value, "true or false");
-    shape.usage = value.get<bool>();
+    if (!value.is_boolean()) Fields::refuse("stream_options." + name, value, "true or false");
+    if (name == "include_usage") shape.usage = value.get<bool>();
   }
 }
 
-Completion read_completion(Fields& fields, Bounds const& bounds) {
+Completion read_completion(Fields& fields, Bounds const& bounds, bool chat) {
   Completion c;
+  c.chat = chat;
   c.temperature = fields.number(
       "temperature", [](double x) { return x >= 0 && x <= 2; }, "a number in [0, 2]");
   c.top_p = fields.number(
@@ -67,29 +69,105 @@ Completion read_completion(Fields& fields, Bounds const& bounds) {
     return found ? std::optional(static_cast<std::int32_t>(*found)) : std::nullopt;
   };
   c.choices = integer("n", 1, bounds.width).value_or(1);
-  c.best_of = integer("best_of", c.choices, bounds.width);
-  c.echo = fields.flag("echo").value_or(false);
+  if (!chat) c.best_of = integer("best_of", c.choices, bounds.width), c.echo = fields.flag("echo").value_or(false);
   c.max_tokens = integer("max_tokens", c.echo ? 0 : 1, bounds.length);
-  c.logprobs = integer("logprobs", 0, 5);
+  if (chat) {
+    if (auto const most = integer("max_completion_tokens", 1, bounds.length)) {
+      if (c.max_tokens) throw BadField("max_tokens", "max_tokens and max_completion_tokens: give one of them");
+      c.max_tokens = most;
+    }
+    auto const top = integer("top_logprobs", 0, 5);
+    if (fields.flag("logprobs").value_or(false)) c.logprobs = top.value_or(0);
+    else if (top) throw BadField("top_logprobs", "top_logprobs has no effect without logprobs");
+  } else {
+    c.logprobs = integer("logprobs", 0, 5);
+  }
   c.stop = fields.texts("stop").value_or(std::vector<std::string>{});
   if (c.stop.size() > 4) throw BadField("stop", "stop has more than 4 strings");
   if (std::ranges::find(c.stop, std::string()) != c.stop.end()) throw BadField("stop", "stop contains an empty string");
   return c;
 }
 
+/// A list of tokens, below `count`.
+std::vector<sluice::Token> read_tokens(std::string const& name, Json const& list, std::int32_t count) {
+  std::vector<sluice::Token> tokens;
+  for (auto const& one : list) {
+    if (!one.is_number_unsigned() || one.get<std::uint64_t>() >= static_cast<std::uint64_t>(count))
+      Fields::refuse(name + "[" + std::to_string(tokens.size()) + "]", one,
+                     "a token, a whole number below " + std::to_string(count));
+    tokens.push_back(one.get<sluice::Token>());
+  }
+  if (tokens.empty()) throw BadField(name, name + " has no tokens");
+  return tokens;
+}
+
+/// A text or a list of texts; where the model takes them, a list of tokens or a list of such lists.
+std::vector<Ask> read_prompts(Fields& fields, House const& house) {
+  std::vector<Ask> asks;
+  auto const count = house.backend.token_count();
+  auto const* const prompt = fields.find("prompt");
+  auto const listed = count > 0 && prompt != nullptr && prompt->is_array() && !prompt->empty();
+  if (listed && prompt->front().is_number()) {
+    asks.push_back({.tokens = read_tokens("prompt", *prompt, count)});
+  } else if (listed && prompt->front().is_array()) {
+    for (auto const& one : *prompt) {
+      auto const name = "prompt[" + std::to_string(asks.size()) + "]";
+      if (!one.is_array()) Fields::refuse(name, one, "a list of tokens, as the others are");
+      asks.push_back({.tokens = read_tokens(name, one, count)});
+    }
+  } else if (auto const texts = fields.texts("prompt")) {
+    for (auto const& text : *texts) asks.push_back({.text = text});
+  }
+  if (asks.empty()) throw BadField("prompt", "prompt is missing: a string, or a list of strings");
+  if (asks.size() > house.bounds.sentences)
+    throw BadField("prompt",
+                   "prompt has " + std::to_string(asks.size()) + " entries, more than " +
+                       std::to_string(house.bounds.sentences),
+                   413);
+  for (std::size_t i = 0; i < asks.size(); ++i) asks[i].number = i + 1;
+  return asks;
+}
+
+/// The messages of a chat, as one prompt.
+Ask read_messages(Fields& fields, House const& house) {
+  auto const* const list = fields.find("messages");
+  if (list == nullptr) throw BadField("messages", "messages is missing: a list of objects with role and content");
+  if (!list->is_array() || list->empty()) Fields::refuse("messages", *list, "a list of objects with role and content");
+  std::vector<Message> messages;
+  for (auto const& one : *list) {
+    auto const name = "messages[" + std::to_string(messages.size()) + "]";
+    if (!one.is_object()) Fields::refuse(name, one, "an object with role and content");
+    auto const role = one.value("role", Json()), content = one.value("content", Json());
+    if (!role.is_string()) Fields::refuse(name + ".role", role, "a string");
+    for (auto const& [field, value] : one.items())
+      if (field != "role" && field != "content" && field != "name" && !value.is_null())
+        throw BadField(name + "." + field, name + "." + field + " is not supported");
+    auto& message = messages.emplace_back(Message{role.get<std::string>(), {}});
+    if (content.is_string()) {
+      message.content = content.get<std::string>();
+      continue;
+    }
+    if (!content.is_array()) Fields::refuse(name + ".content", content, "a string, or a list of texts");
+    for (auto const& part : content) {
+      auto const text = part.is_object() && part.value("type", Json()) == "text" ? part.value("text", Json()) : Json();
+      if (!text.is_string()) Fields::refuse(name + ".content", part, R"({"type": "text", "text": "..."})");
+      message.content += text.get<std::string>();
+    }
+  }
+  for (auto const* const none : {"tools", "functions"})
+    if (auto const* const found = fields.find(none); found != nullptr && !found->empty())
+      throw BadField(none, std::string(none) + " is not supported");
+  return {.text = house.backend.chat(messages), .special = true};
+}
+
 Task read(Fields& fields, House const& house, Shape& shape) {
   auto const& bounds = house.bounds;
   Task task;
-  auto const prompts = fields.texts("prompt");
-  if (!prompts || prompts->empty()) throw BadField("prompt", "prompt is missing: a string, or a list of strings");
-  if (prompts->size() > bounds.sentences)
-    throw BadField("prompt",
-                   "prompt has " + std::to_string(prompts->size()) + " strings, more than " +
-                       std::to_string(bounds.sentences),
-                   413);
+  if (shape.chat) task.asks.push_back(read_messages(fields, house));
+  else task.asks = read_prompts(fields, house);
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
     throw BadField("model", "model: no model of that name; GET /v1/models lists them", 404);
-  auto const completion = read_completion(fields, bounds);
+  auto const completion = read_completion(fields, bounds, shape.chat);
   shape.choices = static_cast<std::size_t>(completion.choices);
   shape.logprobs = completion.logprobs.has_value(), shape.top = completion.logprobs.value_or(0) > 0;
   task.stream = fields.flag("stream").value_or(false);
@@ -100,13 +178,15 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   task.settings = house.backend.settings(completion, fields, bounds);
   fields.finish();
   task.time = bounds.time;
-  for (auto const& prompt : *prompts) task.asks.push_back({.number = task.asks.size() + 1, .text = prompt});
 
   static std::atomic<std::uint64_t> count = 0;
   auto const now = std::chrono::system_clock::now().time_since_epoch();
-  shape.head = {{"id", "cmpl-" + std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(now).count()) +
-                           "-" + std::to_string(++count)},
-                {"object", "text_completion"},
+  shape.head = {{"id", (shape.chat ? "chatcmpl-" : "cmpl-") +
+                           std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(now).count()) + "-" +
+                           std::to_string(++count)},
+                {"object", !shape.chat   ? "text_completion"
+                           : task.stream ? "chat.completion.chunk"
+                                         : "chat.completion"},
                 {"created", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
                 {"model", house.backend.name()}};
   return task;
@@ -132,18 +212,42 @@ Json logprobs_json(Candidate const& one, bool top) {
   return json;
 }
 
-/// An empty prompt gives an empty text.
+/// As /v1/chat/completions has them.
+Json chat_logprobs_json(Candidate const& one) {
+  auto const entry = [](std::string const& name, float log_prob) {
+    return Json{{"token", name}, {"logprob", log_prob}};
+  };
+  Json content = Json::array();
+  for (auto const& piece : one.pieces) {
+    auto json = entry(piece.name, piece.log_prob);
+    json["bytes"] = Json::array(), json["top_logprobs"] = Json::array();
+    for (auto const byte : piece.text) json["bytes"].push_back(static_cast<unsigned char>(byte));
+    for (auto const& [name, log_prob] : piece.best) json["top_logprobs"].push_back(entry(name, log_prob));
+    content.push_back(std::move(json));
+  }
+  return {{"content", std::move(content)}};
+}
+
+/// An empty prompt gives an empty text. What was written before the time was up is an answer, too, which is not finished.
 Answer answer_of(Job& job, sluice::Result const& result) {
   auto answer = job.answer(result);
+  auto const written = [](Candidate const& one) { return !one.text.empty(); };
+  if (answer.failure == sluice::Failure::late && std::ranges::any_of(answer.candidates, written))
+    answer.failure = sluice::Failure::none;
   if (result.ok() && answer.candidates.empty()) answer.candidates.push_back({.finished = true});
   return answer;
 }
 
-Json choice(std::size_t index, std::string const& text, Candidate const* ended, Shape const& shape) {
-  return {{"index", index},
-          {"text", text},
-          {"logprobs", ended != nullptr && shape.logprobs ? logprobs_json(*ended, shape.top) : Json()},
-          {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
+/// \param text  of a chunk: what is new
+Json choice(std::size_t index, std::string const& text, Candidate const* ended, Shape const& shape,
+            bool chunk = false) {
+  Json json{{"index", index}, {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
+  auto& logprobs = json["logprobs"];
+  if (ended != nullptr && shape.logprobs)
+    logprobs = shape.chat ? chat_logprobs_json(*ended) : logprobs_json(*ended, shape.top);
+  if (shape.chat) json[chunk ? "delta" : "message"] = {{"role", "assistant"}, {"content", text}};
+  else json["text"] = text;
+  return json;
 }
 
 /// Chunks: settled text of the first choice; at the end all other choices.
@@ -161,16 +265,16 @@ struct Chunks {
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
       auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
-      return more.empty() ? more : chunk({choice(first, more, nullptr, shape)});
+      return more.empty() ? more : chunk(Json::array({choice(first, more, nullptr, shape, true)}));
     }
     auto const answer = answer_of(job, *letter.result);
     if (answer.failure != sluice::Failure::none)
-      return "data: " + dump(error_json(status_of(answer.failure), what_failed(answer))) + "\n\n";
+      return "data: " + dump(error_json(status_of(answer.failure), what_failed(answer), answer.field)) + "\n\n";
     usage->prompt += answer.source_tokens, usage->completion += answer.tokens;
     std::string text;
     for (std::size_t i = 0; i < answer.candidates.size(); ++i) {
       auto const& one = answer.candidates[i];
-      text += chunk({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape)});
+      text += chunk(Json::array({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape, true)}));
     }
     return text;
   }
@@ -178,8 +282,9 @@ struct Chunks {
 
 }  // namespace
 
-void answer_completions(House const& house, httplib::Request const& request, httplib::Response& response) {
-  Shape shape;
+namespace {
+
+void answer_in(Shape shape, House const& house, httplib::Request const& request, httplib::Response& response) {
   Fields fields(request.body);
   auto const task = read(fields, house, shape);
   if (task.stream) {
@@ -205,7 +310,7 @@ void answer_completions(House const& house, httplib::Request const& request, htt
   for (std::size_t i = 0; i < answers.size(); ++i) {
     auto const& answer = answers[i];
     if (answer.failure != sluice::Failure::none)
-      return send_error(response, status_of(answer.failure), what_failed(answer));
+      return send_error(response, status_of(answer.failure), what_failed(answer), answer.field);
     for (std::size_t j = 0; j < answer.candidates.size(); ++j)
       json["choices"].push_back(choice(i * shape.choices + j, answer.candidates[j].text, &answer.candidates[j], shape));
     usage.prompt += answer.source_tokens, usage.completion += answer.tokens;
@@ -214,10 +319,24 @@ void answer_completions(House const& house, httplib::Request const& request, htt
   send(response, 200, json);
 }
 
-void answer_models(House const& house, httplib::Response& response) {
-  send(response, 200,
-       {{"object", "list"},
-        {"data", {{{"id", house.backend.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "sluice"}}}}});
+}  // namespace
+
+void answer_completions(House const& house, httplib::Request const& request, httplib::Response& response) {
+  answer_in({}, house, request, response);
+}
+
+Endpoint chatting() {
+  return {"/v1/chat/completions", true,
+          [](House const& house, httplib::Request const& request, httplib::Response& response) {
+            answer_in({.chat = true}, house, request, response);
+          }};
+}
+
+void answer_models(House const& house, std::string const& name, httplib::Response& response) {
+  Json const model{{"id", house.backend.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "sluice"}};
+  if (name.empty()) return send(response, 200, {{"object", "list"}, {"data", Json::array({model})}});
+  if (name == house.backend.name()) return send(response, 200, model);
+  send_error(response, 404, "no model of that name; GET /v1/models lists them");
 }
 
 }  // namespace serve

@@ -64,7 +64,7 @@ Flight::~Flight() { withdraw(); }
 /// All that needs no model. What the decoders will allocate for it is reserved.
 void Flight::prepare(Task const& task) {
   std::size_t bytes = 0;
-  for (auto const& ask : task.asks) bytes += ask.text.size();
+  for (auto const& ask : task.asks) bytes += ask.text.size() + 4 * ask.tokens.size();
   Turn const turn(house_.preparing, admitted_.client(), static_cast<double>(1000 + bytes), until_);
   Work const work(until_);
   auto const shared = house_.backend.prepare(task);

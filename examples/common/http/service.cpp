@@ -97,7 +97,10 @@ void set_up(Listener& listener, Guard const& guard, House const& house, std::vec
                          "text/plain; version=0.0.4");
   });
   listener.Get("/v1/models",
-               [&house](httplib::Request const&, httplib::Response& response) { answer_models(house, response); });
+               [&house](httplib::Request const&, httplib::Response& response) { answer_models(house, "", response); });
+  listener.Get("/v1/models/(.+)", [&house](httplib::Request const& request, httplib::Response& response) {
+    answer_models(house, request.matches[1], response);
+  });
   listener.Post("/v1/completions", handler(house, answer_completions));
   for (auto const& one : own) {
     if (one.posts) listener.Post(one.path, handler(house, one.answer));

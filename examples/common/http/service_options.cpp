@@ -23,8 +23,9 @@ std::chrono::milliseconds seconds(double count) {
 
 }  // namespace
 
-ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options, char const* share) : options_(options) {
-  auto const add = [&](char const* name, auto& value, char const* type, char const* what) {
+ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options, char const* share)
+    : options_(options), time_(std::chrono::duration<double>(options.bounds.time).count()) {
+  auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
     return app.add_option(name, value, what)->type_name(type);
   };
   auto const range = [](auto low, auto high) { return CLI::Range(low, high).description(""); };
@@ -45,8 +46,12 @@ ServiceFlags::ServiceFlags(CLI::App& app, ServiceOptions& options, char const* s
   add("--max-sentences", bounds.sentences, "N", "maximum number of sentences or prompts of a request (128)")
       ->check(range(1, 1000000));
   add("--max-width", bounds.width, "N", "maximum number of hypotheses or samples of each (64)")->check(range(1, 10000));
-  add("--max-length", bounds.length, "N", "maximum number of tokens of an output (512)")->check(range(1, 1000000));
-  add("--time-limit", time_, "S", "seconds for a request, then 504 (60)")->check(range(0.001, 86400.0));
+  add("--max-length", bounds.length, "N",
+      "maximum number of tokens of an output (" + std::to_string(bounds.length) + ")")
+      ->check(range(1, 1000000));
+  add("--time-limit", time_, "S",
+      "seconds for a request, then 504 (" + std::to_string(bounds.time.count() / 1000) + ")")
+      ->check(range(0.001, 86400.0));
   add("--patience", patience_, "S", "seconds for sending a request, and for reading its answer (10)")
       ->check(range(0.01, 3600.0));
 }

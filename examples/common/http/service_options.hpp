@@ -29,7 +29,8 @@ struct ServiceOptions {
 /// The flags of these options.
 class ServiceFlags {
  public:
-  /// \param share  the name of the flag of ServiceOptions::share
+  /// \param options  holds the defaults
+  /// \param share    the name of the flag of ServiceOptions::share
   ServiceFlags(CLI::App& app, ServiceOptions& options, char const* share);
   /// After the command line has been read.
   /// \throws text::InputError  for a file that cannot be read
@@ -38,7 +39,7 @@ class ServiceFlags {
  private:
   ServiceOptions& options_;
   std::string token_file_;
-  double time_ = 60, patience_ = 10;
+  double time_, patience_ = 10;
   std::size_t request_memory_ = 64, memory_ = 512;  // MiB
 };
 

@@ -3,6 +3,8 @@
 /// A request that has been read, for any endpoint and any model.
 #pragma once
 
+#include <sluice/core/types.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,8 @@ struct Settings {
 struct Ask {
   std::size_t number = 1;  ///< within the request, from 1
   std::string text{};
+  std::vector<sluice::Token> tokens{};               ///< in place of `text`, where Backend::token_count() is not 0
+  bool special = false;                              ///< names of control tokens in `text` are those tokens
   std::shared_ptr<std::string const> prefix{};       ///< none: empty
   std::shared_ptr<std::string const> constraints{};  ///< a line of translate's --constraints; none: no constraints
 };

@@ -138,7 +138,7 @@ SLUICE_API void sluice_search_free(sluice_search* search);
  * For every kind: min_length, max_length, min_factor, max_factor, extra; repetition_penalty, frequency_penalty,
  * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram, stop_minimum. For greedy and beam: penalty (0 none,
  * 1 average, 2 gnmt), alpha, beta, word_penalty, stage. For greedy: scores. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
- * guard_prefix, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
+ * guard_prefix, one_end, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
  * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
  * top_k, top_p, min_p, typical, top_n_sigma, min_keep, samples, distinct. For stochastic: width, temperature. For
  * blockwise: block, adaptive, cost, branches, nodes. For particles: particles, proposal (0 model, 1 rejection, 2 product), resample_below,

@@ -17,20 +17,57 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <ctranslate2/layers/transformer.h>
 #include <ctranslate2/models/sequence_to_sequence.h>
 #include <ctranslate2/ops/ops.h>
 #include <ctranslate2/storage_view.h>
+#include <filesystem>
 #include <iterator>
 #include <list>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#if __has_include(<dlfcn.h>)
+#include <dlfcn.h>
+#endif
+
 namespace sluice::inline v0 {
+
+namespace detail {
+
+/// The version in the name of a library, such as libctranslate2.so.4.8.1; empty: none.
+inline std::string ctranslate2_version_in(std::string const& file) {
+  auto const at = file.rfind(".so.");
+  if (at == std::string::npos) return {};
+  auto version = file.substr(at + 4);
+  auto const dots = std::count(version.begin(), version.end(), '.');
+  return dots == 2 && version.find_first_not_of("0123456789.") == std::string::npos ? version : std::string();
+}
+
+/// Classes change between patch versions of CTranslate2, and a program crashes that was compiled for another one. Its headers
+/// have no version and its library no function that says one: what is known is the package's, and the library's name.
+/// \throws std::invalid_argument  if they differ
+inline void require_same_ctranslate2([[maybe_unused]] ctranslate2::models::Model const& model) {
+#if defined(SLUICE_CTRANSLATE2_VERSION) && __has_include(<dlfcn.h>)
+  void const* table = nullptr;  // of virtual functions: it lies in the library that made the model
+  std::memcpy(&table, static_cast<void const*>(&model), sizeof table);
+  Dl_info where{};
+  if (dladdr(table, &where) == 0 || where.dli_fname == nullptr) return;
+  std::error_code none;
+  auto const file = std::filesystem::canonical(where.dli_fname, none);
+  auto const version = ctranslate2_version_in(file.filename().string());
+  require(none || version.empty() || version == SLUICE_CTRANSLATE2_VERSION, "CTranslate2: library", file.string(),
+          "must be version " SLUICE_CTRANSLATE2_VERSION ", for which the program was compiled");
+#endif
+}
+
+}  // namespace detail
 
 /// The output layer of a loaded model: logits = weights h + bias.
 struct CTranslate2Output {
@@ -121,6 +158,7 @@ class CTranslate2Loaded {
   ///                                vocabularies or flash attention
   CTranslate2Loaded(std::shared_ptr<ctranslate2::models::Model const> model, std::vector<Token> never)
       : model_(std::dynamic_pointer_cast<ctranslate2::models::SequenceToSequenceModel const>(std::move(model))) {
+    if (model_ != nullptr) detail::require_same_ctranslate2(*model_);
     require(model_ && model_->layer_exists("encoder") && model_->layer_exists("decoder/projection"),
             "CTranslate2: model", "what was loaded", "must be an encoder-decoder Transformer");
     require(model_->num_source_vocabularies() == 1, "CTranslate2: source vocabularies",

@@ -204,14 +204,20 @@ enum class JsonEscapes : std::uint8_t {
 struct JsonSchemaOptions {
   std::int32_t white_space = 0;  ///< maximum number of white-space characters wherever JSON allows white space; 0:
                                  ///< compact; -1: any number
+  bool tidy =
+      false;  ///< white space only where writers put it: behind brackets, commas and colons, and before a closing
+              ///< bracket; one space, or a new line and spaces or tabs
   GrammarLimits limits{};
   std::string item_separator = ",";  ///< a comma, with white space that must be written; `white_space` comes on top
   std::string key_separator = ":";   ///< a colon, in the same way
   JsonOrder order = JsonOrder::any;
   JsonEscapes escapes = JsonEscapes::usual;
   bool plain_numbers =
-      false;             ///< numbers as most models write them: without exponents, and without zeros at the end of a
-                         ///< fraction; else equal numbers are accepted however they are written (5, 5.00, 50e-1)
+      false;                ///< numbers as most models write them: without exponents, and without zeros at the end of a
+                            ///< fraction; else equal numbers are accepted however they are written (5, 5.00, 50e-1)
+  std::int32_t digits = 0;  ///< numbers that the schema leaves open have at most so many digits before the point, and
+                            ///< all numbers behind it; 0: any number. Models that ramble write digits without end
+  std::int32_t characters = 0;  ///< strings, and names, that the schema leaves open have at most so many; 0: any number
   bool lenient = false;  ///< ignore keywords that constrain and are not supported, instead of refusing the schema
 };
 

@@ -46,6 +46,9 @@ struct BeamSearch {
   bool guard_prefix =
       false;  ///< set_aside: right after a forced prefix only the best candidate may end; any other that ends is
               ///< dropped, and its place stays empty for that step (CTranslate2)
+  bool one_end =
+      false;  ///< of a hypothesis and its several end tokens only the best end is a candidate, so that no two
+              ///< hypotheses differ in the end token alone
   std::int32_t candidates = 0;  ///< considered per step; 0 = as many as `finished` needs to keep the beam full
   double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) is ranked i times this lower, and so are
                                 ///< its own children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not include

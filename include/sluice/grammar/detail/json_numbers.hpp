@@ -59,6 +59,18 @@ class JsonNumbers {
     static TextAutomaton const all = set("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]*[1-9])?");
     return all;
   }
+  /// Those with at most so many digits before the point, and behind it. \param before  -1: any number
+  template <class = void>
+  static TextAutomaton digits(std::int32_t before, std::int32_t behind) {
+    return set("-?[0-9]" + (before < 0 ? "+" : "{1," + std::to_string(before) + "}") + "(?:\\.[0-9]{1," +
+               std::to_string(behind) + "})?(?:[eE][+-]?[0-9]+)?");
+  }
+  /// Whole numbers so large that a set with one of them is taken for one without end.
+  template <class = void>
+  static TextAutomaton const& endless() {
+    static TextAutomaton const all = set("-?[0-9]{40,}");
+    return all;
+  }
   TextAutomaton const& all() const { return all_; }
   /// \param below, equal, above  which numbers are taken, beside `bound`
   /// \throws std::length_error

@@ -30,6 +30,10 @@ class JsonSchema : JsonArrays {
   static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out,
                               std::vector<std::string>* ignored = nullptr) {
     require(options.white_space >= -1, "options.white_space", options.white_space, "must be -1 or more");
+    require(options.digits >= 0 && options.digits <= 300, "options.digits", options.digits, "must be in [0, 300]");
+    require(options.characters >= 0 && options.characters <= options.limits.repetition, "options.characters",
+            options.characters,
+            "must be in [0, limits.repetition = " + std::to_string(options.limits.repetition) + "]");
     check(options.item_separator, ',', "options.item_separator");
     check(options.key_separator, ':', "options.key_separator");
     JsonStyle const style{options.white_space,
@@ -37,7 +41,10 @@ class JsonSchema : JsonArrays {
                           options.key_separator,
                           options.order == JsonOrder::any,
                           options.escapes == JsonEscapes::any ? Escapes::any : Escapes::usual,
-                          options.plain_numbers};
+                          options.plain_numbers,
+                          options.tidy,
+                          options.digits,
+                          options.characters};
     std::set<std::size_t> dropped;  // places
     std::set<std::string> names;
     for (;;) {
@@ -93,7 +100,7 @@ class JsonSchema : JsonArrays {
       auto const body = body_of(all_of, nesting);
       out_.rules[at(rule)].expression = body;
     }
-    out_.rules[at(root)].expression = out_.sequence({texts_.space(), value, texts_.space()});
+    out_.rules[at(root)].expression = out_.sequence({texts_.untidy(), value, texts_.untidy()});
     return root;
   }
 

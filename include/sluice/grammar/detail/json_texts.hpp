@@ -31,6 +31,8 @@ struct JsonStyle {
   bool any_order = false;
   Escapes escapes = Escapes::usual;
   bool plain_numbers = false;
+  bool tidy = false;                        // white space where writers put it, and as they write it
+  std::int32_t digits = 0, characters = 0;  // of what a schema leaves open, at most; 0: any number
 };
 
 /// Values, strings and white space, as expressions.
@@ -45,9 +47,20 @@ class JsonTexts {
   Id space() {
     if (style_.space == 0) return out_.empty();
     if (space_ >= 0) return space_;
+    if (style_.tidy) {
+      auto const blanks = style_.space < 0 ? -1 : style_.space - 1;
+      auto const line =
+          out_.sequence({out_.text("\n"), out_.repeat(out_.characters({{'\t', '\t'}, {' ', ' '}}), 0, blanks)});
+      return space_ = out_.optional(style_.space == 1 ? out_.text(" ") : out_.choice({out_.text(" "), line}));
+    }
     if (style_.space > 0)
       return space_ = out_.repeat(out_.characters({{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}), 0, style_.space);
     return space_ = out_.automaton({{{0, 3, true}}, {{'\t', '\n', 0}, {'\r', '\r', 0}, {' ', ' ', 0}}});
+  }
+  /// Around the whole text, and before a comma or colon.
+  template <class = void>
+  Id untidy() {
+    return style_.tidy ? out_.empty() : space();
   }
   /// A text between brackets. \param empty  whether nothing may stand between them
   template <class = void>
@@ -57,11 +70,11 @@ class JsonTexts {
   }
   template <class = void>
   Id comma() {
-    return out_.sequence({space(), out_.text(style_.item), space()});
+    return out_.sequence({untidy(), out_.text(style_.item), space()});
   }
   template <class = void>
   Id member(Id name, Id value) {
-    return out_.sequence({name, space(), out_.text(style_.key), space(), value});
+    return out_.sequence({name, untidy(), out_.text(style_.key), space(), value});
   }
 
   /// One character of a string, however it is written. The part after a \\ is a rule.
@@ -87,6 +100,7 @@ class JsonTexts {
   /// \param maximum  -1: any number
   template <class = void>
   Id string(std::int32_t minimum, std::int32_t maximum) {
+    if (maximum < 0 && style_.characters > 0) maximum = (std::max)(minimum, style_.characters);
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
   /// One character of a class, within a string.
@@ -138,7 +152,8 @@ class JsonTexts {
   template <class = void>
   Id number(TextAutomaton const& texts) {
     if (texts.empty()) return out_.nothing();
-    return out_.automaton(TextBytes::utf8(style_.plain_numbers ? texts & JsonNumbers::plain() : texts));
+    auto const written = style_.plain_numbers ? texts & JsonNumbers::plain() : texts;
+    return out_.automaton(TextBytes::utf8(style_.digits > 0 ? shortened(written) : written));
   }
   /// With exponents for which it is a finite double; integers have no negative one.
   template <class = void>
@@ -200,6 +215,13 @@ class JsonTexts {
   }
 
  private:
+  /// Without numbers of more digits than the style wants, where the schema has left open how large they are.
+  template <class = void>
+  TextAutomaton shortened(TextAutomaton const& texts) const {
+    auto const open = !(texts & JsonNumbers::endless()).empty();
+    auto shorter = texts & JsonNumbers::digits(open ? style_.digits : -1, style_.digits);
+    return shorter.empty() ? texts : shorter;
+  }
   /// A number as digits and, if these are few, with one digit before the point and an exponent.
   template <class = void>
   Id exactly(JsonNumber const& number) {

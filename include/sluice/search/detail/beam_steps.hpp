@@ -61,12 +61,19 @@ void add_children(Beam const& options, BeamState& s, std::int32_t rank, Line con
     penalty += options.sibling_penalty;
   };
   if (forced(options, s)) {
-    for (std::size_t i = 0; i < line.probes.size(); ++i) add(s.vocabulary->eos[i], line.probes[i], true);
+    auto const best = std::max_element(line.probes.begin(), line.probes.end()) - line.probes.begin();
+    for (std::size_t i = 0; i < line.probes.size(); ++i)
+      if (!options.one_end || i == static_cast<std::size_t>(best)) add(s.vocabulary->eos[i], line.probes[i], true);
     return;
   }
-  for (auto const candidate : line.best)
-    if (static_cast<double>(candidate.log_prob) > bar)
-      add(candidate.token, candidate.log_prob, s.is_eos(candidate.token));
+  auto ended = false;
+  for (auto const candidate : line.best) {
+    if (!(static_cast<double>(candidate.log_prob) > bar)) continue;
+    auto const eos = s.is_eos(candidate.token);
+    if (eos && ended && options.one_end) continue;
+    add(candidate.token, candidate.log_prob, eos);
+    ended = ended || eos;
+  }
 }
 
 /// Adds the candidates of the hypothesis of rank `r`: itself if it has ended, else its children.
@@ -433,7 +440,9 @@ void plan(Beam const& options, BeamState& s, Plan& plan) {
     plan.ask(query(options, s, entry, rank));
   }
   // Where candidates are ranked by more than log_prob, the search needs all of them.
-  if (options.pruning.relative_local_threshold <= 0 && options.sibling_penalty <= 0) plan.keep(looked_at(options, s));
+  if (options.pruning.relative_local_threshold > 0 || options.sibling_penalty > 0) return;
+  auto const more_ends = static_cast<std::int32_t>(s.vocabulary->eos.size()) - 1;  // of a hypothesis: not looked at
+  plan.keep(looked_at(options, s) + (options.one_end && more_ends > 0 ? options.width * more_ends : 0));
 }
 
 template <class Beam>

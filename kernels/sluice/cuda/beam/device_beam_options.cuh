@@ -48,6 +48,7 @@ inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabu
   require(!search.pruning.by_total() && search.pruning.relative_local_threshold <= 0 &&
               search.pruning.max_per_parent >= search.width + ends && !(search.pruning.below_finished < Pruning::off),
           "DeviceBeam: pruning", "a threshold", "is not there on a device");
+  require(!search.one_end, "DeviceBeam: one_end", "true", "is not there on a device");
   require(search.sibling_penalty <= 0, "DeviceBeam: sibling_penalty", search.sibling_penalty,
           "is not there on a device");
   require(search.penalty.word_penalty == 0, "DeviceBeam: penalty.word_penalty", search.penalty.word_penalty,
