@@ -118,7 +118,6 @@ set(SLUICE_HEADERS
   include/sluice/frames/frame_stream.hpp
   include/sluice/frames/language_model.hpp
   include/sluice/frames/lexicon.hpp
-  include/sluice/frames/rules.hpp
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp

@@ -8,7 +8,7 @@
 #include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
-#include <sluice/frames/rules.hpp>
+#include <sluice/frames/language_model.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>
 

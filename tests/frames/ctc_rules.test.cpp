@@ -11,7 +11,6 @@
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
-#include <sluice/frames/rules.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/model/checked.hpp>
 #include <sluice/ngram/ngram_model.hpp>

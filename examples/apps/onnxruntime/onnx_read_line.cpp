@@ -7,8 +7,8 @@
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
+#include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
-#include <sluice/frames/rules.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
 

@@ -12,8 +12,8 @@
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/ctc_prefix_model.hpp>
+#include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
-#include <sluice/frames/rules.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>

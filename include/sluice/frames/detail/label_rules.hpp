@@ -12,7 +12,6 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/language_model.hpp>
-#include <sluice/frames/rules.hpp>
 #include <sluice/frames/transducer.hpp>
 
 #include <algorithm>
