@@ -571,7 +571,7 @@ def write_page():
     table, differences = compare_all()
     print(*differences, sep="\n")
     rows = "".join(f"| {name} | {equal} of {count} |\n" for name, (equal, count) in table.items())
-    begin, end = "<!-- table of tests/python/test_huggingface.py -->\n", "<!-- end -->"
+    begin, end = "<!-- table of tests/python/test_huggingface.py -->\n", "<!-- table ends -->"
     before, rest = PAGE.read_text().split(begin)
     made = f"\nWith transformers {transformers.__version__}:\n\n| argument | equal |\n| --- | --- |\n{rows}\n"
     PAGE.write_text(before + begin + made + end + rest.split(end, 1)[1])
