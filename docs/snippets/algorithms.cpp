@@ -202,7 +202,7 @@ void combine(Typist& model, sluice::DenseProjection& keyboard) {
   auto const together = decode(ensemble, sources, sluice::BeamSearch{})[0];
   // [/ensemble]
   // [interpolate]
-  sluice::Interpolate fused(one, letters, 0.3);  // letters: a language model without a source
+  sluice::Fused fused(one, letters, {.weight = 0.3});  // letters: a language model without a source
   auto const corrected = decode(fused, sources, sluice::BeamSearch{})[0];
   // [/interpolate]
   show("ensemble", together);

@@ -8,6 +8,7 @@
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/model/fused.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/speculative/acceptance.hpp>
@@ -59,6 +60,13 @@ class [[deprecated("write Speculated{model, SuffixDecoding(cache)}")]] WithSuffi
       : Speculated<M, P>(model, P(cache, options)) {}
 };
 // clang-format on
+
+/// Fused{model, language, {.weight = weight}, source_of}.
+template <Model M, Model L, class F = detail::NoSource>
+class [[deprecated("write Fused{model, language, {.weight = weight}}")]] Interpolate : public Fused<M, L, F>{
+  public : Interpolate(M & model, L& language, double weight, F source_of = {}) :
+      Fused<M, L, F>(model, language, {.weight = weight}, std::move(source_of)){}
+};
 
 /// Processed{search, processors}, or Request::processors.
 template <Search S, LogitsProcessor R>

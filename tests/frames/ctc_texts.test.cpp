@@ -305,7 +305,7 @@ TEST_CASE("joint CTC and attention: the exact search finds the best weighted sum
     Table const table{.size = 6, .scale = 3};
     Attending attention(table);
     CtcPrefixModel<> ctc(attention.vocabulary(), pad);
-    Interpolate joint(attention, ctc, 0.5, &Spoken::frames);
+    Fused joint(attention, ctc, FusedOptions{.weight = 0.5}, &Spoken::frames);
     auto const result = decode(joint, std::vector<Request<Spoken, ExactSearch>>{{.source = {seed, drawn.view()}}},
                                ExactSearch{.length = {.max = 5}})
                             .at(0);

@@ -65,8 +65,8 @@ struct PairTable {
 };
 
 constexpr Abilities ragged{.ragged = true};
-using Fused = Interpolate<TableModel<everything>, LanguageTable<ragged>>;
-static_assert(detail::ScoringModel<Fused> && ReleasingModel<Fused> && sluice::abilities<Fused>() == ragged);
+using Tables = Fused<TableModel<everything>, LanguageTable<ragged>>;
+static_assert(detail::ScoringModel<Tables> && ReleasingModel<Tables> && sluice::abilities<Tables>() == ragged);
 
 std::vector<double> interpolated(Table const& table, Table const& language, double weight, std::uint64_t seed,
                                  std::span<Token const> context, std::uint64_t other = language_seed) {
@@ -78,7 +78,7 @@ std::vector<double> interpolated(Table const& table, Table const& language, doub
 }
 
 template <class M, class L, class F>
-void check_against_table(Interpolate<M, L, F>& model, Table const& table, Table const& language, double weight,
+void check_against_table(Fused<M, L, F>& model, Table const& table, Table const& language, double weight,
                          std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Token> tokens{bos};
@@ -99,7 +99,7 @@ TEST_CASE("an interpolated line is log p_M + weight log p_L computed in double",
     INFO("seed " << seed << ", V = " << size << ", weight " << weight);
     TableModel<> model(table, {.kind = seed % 3 == 0 ? Kind::log_probs : Kind::logits});
     LanguageTable<> other{TableModel<>(language, {.kind = seed % 4 == 0 ? Kind::log_probs : Kind::logits})};
-    Interpolate fused(model, other, weight);
+    Fused fused(model, other, FusedOptions{.weight = weight});
     check_against_table(fused, table, language, weight, seed);
   }
 }
@@ -108,7 +108,7 @@ TEST_CASE("with weight 0 the language model is never run and changes nothing", "
   Table const table{.size = 20};
   TableModel<> alone(table), model(table);
   SlotChecker<LanguageTable<>> language{LanguageTable<>{TableModel<>({.size = 20, .scale = 3})}};
-  Interpolate fused(model, language, 0);
+  Fused fused(model, language, FusedOptions{.weight = 0});
   std::vector<std::uint64_t> const sources{1, 2, 3, 4};
   BeamSearch const search{.width = 3, .n_best = 3, .length = {.max = 8}};
   auto const expected = decode(alone, sources, search), results = decode(fused, sources, search);
@@ -131,8 +131,8 @@ TEST_CASE("beam search and greedy decode a fused model within the contract of sl
     INFO("seed " << seed << ", weight " << weight);
     CheckedTable<plain> model{TableModel<everything>(table)};
     SlotChecker<LanguageTable<ragged>> language{LanguageTable<ragged>{TableModel<ragged>(language_table)}};
-    using Both = Interpolate<decltype(model), decltype(language)>;
-    SlotChecker<Both> fused(Both(model, language, weight));
+    using Both = Fused<decltype(model), decltype(language)>;
+    SlotChecker<Both> fused(Both(model, language, {.weight = weight}));
     std::vector<std::uint64_t> const sources{seed, seed + 1, seed + 2};
     auto const inspect = [&](std::vector<Result> const& results) {
       CHECK(fused.report() == "");
@@ -161,7 +161,7 @@ TEST_CASE("a fused model gives the same bits in any batch", "[interpolate]") {
     auto const run = [&](std::size_t batch) {
       TableModel<> model({.size = size});
       LanguageTable<> language{TableModel<>({.size = size, .scale = 5})};
-      Interpolate fused(model, language, 0.25);
+      Fused fused(model, language, FusedOptions{.weight = 0.25});
       return decode(fused, sources, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 7}}, Batched{.size = batch});
     };
     auto const alone = run(1), some = run(7), all = run(64);
@@ -177,9 +177,9 @@ TEST_CASE("a language model may have a source inside the model's", "[interpolate
   PairTable model{TableModel<>(table)};
   TableModel<> language(language_table);
   std::vector<Pair> const sources{{1, 10}, {1, 11}};
-  Interpolate fused(model, language, 0.5, &Pair::domain);
+  Fused fused(model, language, FusedOptions{.weight = 0.5}, &Pair::domain);
   auto const by_function = [](Pair const& pair) -> std::uint64_t const& { return pair.domain; };
-  Interpolate again(model, language, 0.5, by_function);
+  Fused again(model, language, FusedOptions{.weight = 0.5}, by_function);
   Greedy const search{.length = {.max = 6}};
   auto const results = decode(fused, sources, search), same = decode(again, sources, search);
   for (std::size_t s = 0; s < sources.size(); ++s) {
@@ -193,7 +193,7 @@ TEST_CASE("a language model may have a source inside the model's", "[interpolate
   }
 
   TableModel<> a(table), b(language_table);
-  Interpolate shared(a, b, 1, std::identity{});
+  Fused shared(a, b, FusedOptions{.weight = 1}, std::identity{});
   CHECK(difference(line_after(shared, 4, {bos}), interpolated(table, language_table, 1, 4, {}, 4), 1e-6) == -1);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("what is impossible or no number in one of the two stays so", "[interp
   FixedModel<float> model{{0, 1, -inf, 2}}, language{{1, -inf, 1, 1}}, nothing{{-inf, -inf, -inf, -inf}},
       broken{{0, std::nanf(""), 0, 0}}, infinite{{0, 0, inf, 0}};
   auto const line = [](auto& a, auto& b, double weight) {
-    Interpolate fused(a, b, weight, std::identity{});
+    Fused fused(a, b, FusedOptions{.weight = weight}, std::identity{});
     return line_after(fused, 0, {0});
   };
   auto const p = normalised(model.line), q = normalised(language.line);
@@ -225,18 +225,19 @@ TEST_CASE("what is impossible or no number in one of the two stays so", "[interp
 TEST_CASE("a language model of another vocabulary is refused, and a weight that is no number", "[interpolate]") {
   TableModel<> model({.size = 8});
   LanguageTable<> larger{TableModel<>({.size = 9})}, fitting{TableModel<>({.size = 8})};
-  CHECK(thrown([&] { Interpolate fused(model, larger, 0.1); }) ==
-        "sluice: Interpolate: language model: vocabulary.size = 9: must be that of the model, 8");
-  CHECK_THROWS_AS(Interpolate(model, larger, 0), std::invalid_argument);
-  CHECK(thrown([&] { Interpolate fused(model, fitting, no_number); }).find("Interpolate: weight") != std::string::npos);
-  CHECK_THROWS_AS(Interpolate(model, fitting, infinity), std::invalid_argument);
+  CHECK(thrown([&] { Fused fused(model, larger, FusedOptions{.weight = 0.1}); }) ==
+        "sluice: Fused: language model: vocabulary.size = 9: must be that of the model, 8");
+  CHECK_THROWS_AS(Fused(model, larger, FusedOptions{.weight = 0}), std::invalid_argument);
+  CHECK(thrown([&] { Fused fused(model, fitting, FusedOptions{.weight = no_number}); }).find("Fused: weight") !=
+        std::string::npos);
+  CHECK_THROWS_AS(Fused(model, fitting, FusedOptions{.weight = infinity}), std::invalid_argument);
 }
 
 TEST_CASE("if the language model cannot start, the model holds nothing", "[interpolate]") {
   Table const table{.size = 8};
   SlotChecker<TableModel<>> model{TableModel<>(table)};
   FailingTable<> language(table, 13);
-  Interpolate fused(model, language, 0.5, std::identity{});
+  Fused fused(model, language, FusedOptions{.weight = 0.5}, std::identity{});
   auto const results =
       decode(fused, std::vector<std::uint64_t>{13, 1, 2}, BeamSearch{.width = 2, .length = {.max = 5}});
   CHECK(results[0].failure == Failure::source);
@@ -248,7 +249,7 @@ TEST_CASE("if the language model cannot start, the model holds nothing", "[inter
 TEST_CASE("a fused model holds no more than the smaller of the two", "[interpolate]") {
   TableModel<> model({}, {.limits = {.slot_count = 7, .length = 90}, .length_modulus = 5});
   LanguageTable<> language{TableModel<>({}, {.limits = {.slot_count = 9, .length = 30}})};
-  Interpolate fused(model, language, 0.5);
+  Fused fused(model, language, FusedOptions{.weight = 0.5});
   CHECK(fused.limits().slot_count == 7);
   CHECK(fused.limits().length == 30);
   CHECK(fused.source_length(9) == model.source_length(9));

@@ -160,8 +160,7 @@ TEST_CASE("what wrappers of models pass on", "[wrappers]") {
   CHECK(passes<TokenByToken<Plain>>() == everything);
   CHECK(passes<AnyModel<std::vector<Token>>>() == everything);
   CHECK(passes<Fused<Model_, Language>>() == everything);
-  CHECK(passes<Interpolate<Model_, Language>>() == but_ahead);  // Fused encodes ahead
-  CHECK(passes<Restarting<Plain>>() == but_ahead);              // a sentence may have to be encoded again
+  CHECK(passes<Restarting<Plain>>() == but_ahead);  // a sentence may have to be encoded again
   // Several models have several guesses and attachments; the lines of frames are not those of a text.
   CHECK(passes<Ensemble<Model_, Model_>>() == "release encode");
   CHECK(passes<EnsembleOf<Model_>>() == "release encode");
@@ -176,7 +175,7 @@ TEST_CASE("what wrappers of models pass on", "[wrappers]") {
   CHECK(grows<Projected<Growing<all, Hidden<float>>, Layer>>);
   CHECK(grows<TokenByToken<Growing<plain>>>);
   CHECK(grows<WithTextModel<Stream, Language>>);
-  // Fused, Interpolate, Ensemble, Restarting and AnyModel do not compile with one.
+  // Fused, Ensemble, Restarting and AnyModel do not compile with one.
 
   std::set<std::string> const wrappers{"Checked",       "Speculated",  "Projected",  "TokenByToken", "AnyModel",
                                        "Fused",         "Interpolate", "Restarting", "Ensemble",     "EnsembleOf",
@@ -223,7 +222,6 @@ TEST_CASE("the limits of wrappers are those of their models", "[wrappers]") {
   check("Restarting", Restarting<Plain>(few), own);
   check("AnyModel", AnyModel<std::vector<Token>>(model), own);
   check("Fused", Fused<Model_, Language>(model, language), least);
-  check("Interpolate", Interpolate<Model_, Language>(model, language, 1), least);
   Model_ other;
   check("Ensemble", Ensemble<Model_, Model_>(model, other), own);
   std::vector<Model_*> const both{&model, &other};

@@ -25,7 +25,7 @@ namespace sluice::inline v0 {
 /// is the probability of all texts that begin with prefix and label, over that of all that begin with the prefix; p(eos
 /// | prefix) is the probability of the prefix itself over it. So every line is a distribution, the log-probability of
 /// an output is exactly that of the text, summed over all alignments, ExactSearch proves the most probable text, and
-/// Sample draws texts in proportion. With Interpolate: joint CTC and attention.
+/// Sample draws texts in proportion. With Fused: joint CTC and attention.
 ///
 /// Hypotheses have no `frames`; ctc_align gives them. Sums are in double precision, lines in float.
 ///

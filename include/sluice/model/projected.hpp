@@ -23,7 +23,7 @@ template <class P, class AnswerType>
 concept Projection = requires(P& projection, AnswerType const& hidden) { projection.logits(hidden).kind; };
 // clang-format on
 
-/// A model of hidden vectors and its output layer, as a model of scores, which Ensemble and Interpolate need. Outside
+/// A model of hidden vectors and its output layer, as a model of scores, which Ensemble and Fused need. Outside
 /// these, passing the projection to the decoder as its expander is faster, since that need not store whole lines.
 ///
 /// Refers to the model and the projection, which must outlive it. Has the model's abilities.

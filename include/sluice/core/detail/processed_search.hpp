@@ -54,9 +54,9 @@ class ProcessedSearch final : public AnyProcessed {
     search_->begin(sentence);
     facts_ = search_->facts(sentence);
     vocabulary_ = sentence.vocabulary, prefix_ = sentence.prefix.size();
-    auto const& all = list_;
     ends_ = any_of(list_, &AnyProcessor::ends) && !facts_.takes_prefix;
-    restricts_ = any_of(list_, &AnyProcessor::restricts), biases_ = any_of(list_, &AnyProcessor::biases);
+    restricts_ = any_of(list_, &AnyProcessor::restricts),
+    biasing_ = std::count_if(list_.begin(), list_.end(), [](auto const& one) { return one->biases; });
     check_bearable();
     most_ = facts_.takes_prefix ? static_cast<std::int32_t>(prefix_) : facts_.most;
     // The tokens in the first slot when the search first plans: all but the last of prompt and prefix.
@@ -67,12 +67,12 @@ class ProcessedSearch final : public AnyProcessed {
     branch_.begin_like(first);
     if (!facts_.takes_prefix)
       for (auto const token : sentence.prefix) first.push(token);
-    if (biases_) unasked_ = facts_.ends_unasked && !vocabulary_->eos.empty();
+    if (biasing_ > 0) unasked_ = facts_.ends_unasked && !vocabulary_->eos.empty();
     if (ends_) begin_ends(sentence);
     if (restricts_) {
       guesses_.begin(list_, facts_.most), planning_ = false;
       if (!facts_.takes_prefix)
-        for (std::size_t i = 0; i < all.size(); ++i)
+        for (std::size_t i = 0; i < first.size(); ++i)
           first[i].require_possible(output(first.output()), guesses_.left(first.output().size()));
     }
     first.cut(sentence.held);
@@ -89,7 +89,7 @@ class ProcessedSearch final : public AnyProcessed {
       if (row.from != row.to) slot(row.to).copy(slot(row.from)), slot(row.to).cut(row.length);
     auto queries = plan.queries();
     if (edits_.size() < queries.size()) edits_.resize(queries.size());
-    if (biases_ && boosts_.size() < queries.size()) boosts_.resize(queries.size());
+    if (biasing_ > 0 && boosts_.size() < queries.size()) boosts_.resize(queries.size());
     if (restricts_ && allowed_.size() < queries.size()) allowed_.resize(queries.size());
     std::size_t line = 0;
     known_.clear(), shifts_.clear();
@@ -114,7 +114,7 @@ class ProcessedSearch final : public AnyProcessed {
   bool advance(Expansion const& answer) override {
     auto known = answer;
     if (ends_) known = known_.complete(known);
-    if (biases_) known = shifts_.shift(known);
+    if (biasing_ > 0) known = shifts_.shift(known);
     return search_->advance(known);
   }
   Progress progress() const override { return search_->progress(); }
@@ -170,7 +170,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (ends_) over = is_over(followed, query), known_.add(query, over);
     if (over) KnownEnds::ask_nothing(query);
     else edit(followed, query, edits_[line]);
-    if (biases_) bias(followed, query, boosts_[line], over);
+    if (biasing_ > 0) bias(followed, query, boosts_[line], over);
     if (restricts_ && !over) restrict(followed, query, allowed_[line]);
   }
 
@@ -240,7 +240,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (h.stop < 0) return;
     h.finished = true;
     if (!ends_in_eos(h.tokens)) return;
-    if (biases_ && h.log_probs.size() > 1)  // what was taken back there
+    if (biasing_ > 0 && h.log_probs.size() > 1)  // what was taken back there
       h.log_probs[h.log_probs.size() - 2] += h.log_probs.back();
     h.tokens.pop_back(), h.log_probs.pop_back();
     if (!h.blocks.empty() && --h.blocks.back() == 0) h.blocks.pop_back();
@@ -250,14 +250,13 @@ class ProcessedSearch final : public AnyProcessed {
     edits.clear();
     auto const outputs = followed.output().size();
     auto const left = most_ == Limits::unlimited ? most_ : most_ - static_cast<std::int32_t>(outputs);
-    auto const several = std::count_if(list_.begin(), list_.end(), [](auto const& p) { return p->biases; }) > 1;
     BiasPlace const place{*vocabulary_,
                           left,
                           !facts_.takes_prefix && outputs <= prefix_,
                           left <= (unasked_ ? 2 : 1),
                           over,
                           facts_.assumes_falling,
-                          !several && query.shared == nullptr && query.plain()};  // edits of two are added up
+                          biasing_ == 1 && query.shared == nullptr && query.plain()};  // edits of two are added up
     BiasSum sum;
     for (std::size_t i = 0; i < followed.size(); ++i) {
       if (!list_[i]->biases) continue;
@@ -318,8 +317,9 @@ class ProcessedSearch final : public AnyProcessed {
   std::span<Token const> forced_;  // the forced prefix
   std::vector<Token> output_;      // scratch
   std::size_t prefix_ = 0;
+  std::ptrdiff_t biasing_ = 0;             // processors that add to scores
   std::int32_t most_ = Limits::unlimited;  // tokens of an output, for processors that add to scores
-  bool ends_ = false, restricts_ = false, biases_ = false, planning_ = false;
+  bool ends_ = false, restricts_ = false, planning_ = false;
   bool unasked_ = false;  // the end at the maximum length is not asked for
 };
 

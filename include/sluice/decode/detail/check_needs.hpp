@@ -55,7 +55,7 @@ void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& 
 template <class = void>
 void check_falling(AnyModelSide const& model) {
   require(model.limits.log_prob <= 0, "limits().log_prob", model.limits.log_prob,
-          "scores of this model may rise (Fused and Interpolate with weight < 0, Fused with word_bonus > 0, "
+          "scores of this model may rise (Fused with weight < 0 or word_bonus > 0, "
           "WordModel), and this "
           "search, or its stop rule exact, proves its result by scores that only fall: choose another");
 }
