@@ -28,10 +28,12 @@
 #include <support/decoding.hpp>
 #include <support/table_model.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -208,6 +210,65 @@ TEST_CASE("every search gives what it gave before, under any list of processors"
                DiverseBeamSearch{.search = {.width = 4, .n_best = 4, .length = length}, .groups = 2, .n_best = 3});
   check_hashes("exact", ExactSearch{.length = {.max = 7}});
   check_hashes("forced", ForcedScore{});
+}
+
+TEST_CASE("loops are noticed as a scan of whole outputs notices them", "[processors]") {
+  std::mt19937_64 random(7);
+  Vocabulary const vocabulary{.size = 9, .eos = {2}};
+  std::size_t ended = 0, forbade = 0;
+  for (int round = 0; round < 20000; ++round) {
+    RepetitionDetection detection{.max_pattern_size = 1 + static_cast<std::int32_t>(random() % 4),
+                                  .min_count = 2 + static_cast<std::int32_t>(random() % 2)};
+    detection.min_pattern_size =
+        1 + static_cast<std::int32_t>(random() % static_cast<std::size_t>(detection.max_pattern_size));
+    std::vector<Token> tokens(random() % 14);
+    for (auto& token : tokens) token = 3 + static_cast<Token>(random() % 2);
+    auto const loop = [&](std::vector<Token> const& text) {
+      for (auto n = detection.min_pattern_size; n <= detection.max_pattern_size; ++n) {
+        auto const size = static_cast<std::size_t>(n), count = static_cast<std::size_t>(detection.min_count);
+        if (text.size() < size * count) continue;
+        std::vector<Token> const pattern(text.end() - n, text.end());
+        std::vector<Token> all;
+        for (std::size_t i = 0; i < count; ++i) all.insert(all.end(), pattern.begin(), pattern.end());
+        if (std::equal(all.rbegin(), all.rend(), text.rbegin())) return n;
+      }
+      return -1;
+    };
+    INFO("round " << round);
+    CHECK(detection.stop({}, {tokens, 0, vocabulary}) == loop(tokens));
+    ended += loop(tokens) > 0 ? 1u : 0u;
+    detection.action = RepetitionDetection::Action::forbid;
+    CHECK(detection.stop({}, {tokens, 0, vocabulary}) == -1);
+    std::vector<Edit> edits;
+    detection.edit({}, {tokens, 0, vocabulary}, edits);
+    for (Token token = 3; token < 5; ++token) {
+      auto longer = tokens;
+      longer.push_back(token);
+      auto const forbidden = std::any_of(edits.begin(), edits.end(), [&](Edit const& e) { return e.token == token; });
+      CHECK(forbidden == (loop(longer) > 0));
+      forbade += forbidden ? 1u : 0u;
+    }
+  }
+  CHECK((ended > 1000 && forbade > 1000));
+
+  // A model that only looks at its last token loops sooner or later.
+  TableModel<everything> model(Table{.size = 8, .eos_bias = -30, .eos_slope = 0, .order = 1});
+  std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5, 6, 7, 8};
+  Greedy const search{.length = {.max = 40}};
+  RepetitionDetection detection{.max_pattern_size = 6, .min_count = 3};
+  for (auto const& result : decode(model, sources, search, detection)) {
+    auto const& h = result.hypotheses.at(0);
+    CHECK((h.finished && h.stop >= 1 && h.stop <= 6 && h.tokens.size() < 40));
+  }
+  detection.action = RepetitionDetection::Action::forbid;
+  for (auto const& result : decode(model, sources, search, detection)) {
+    auto const& tokens = result.hypotheses.at(0).tokens;
+    for (std::size_t n = 1; n + 1 < tokens.size(); ++n)  // the last one is the eos of the maximum length
+      CHECK(RepetitionDetection{.max_pattern_size = 6, .min_count = 3}.stop(
+                {}, {std::span(tokens).first(n), 0, vocabulary}) == -1);
+  }
+  CHECK_THROWS_WITH(LogitsProcessorList(RepetitionDetection{.max_pattern_size = 2, .min_count = 1}).check(),
+                    "sluice: repetition_detection.min_count = 1: must be at least 2");
 }
 
 TEST_CASE("a request whose processors its search cannot bear is refused by name", "[processors]") {

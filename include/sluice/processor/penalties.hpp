@@ -187,6 +187,58 @@ struct RepetitionPenalty {
   }
 };
 
+/// Notices loops: an output that ends in the same `n` tokens `min_count` times over, for an n from `min_pattern_size` to
+/// `max_pattern_size` (vLLM's RepetitionDetectionParams). It ends such an output, or keeps it from getting there. Of several sizes, the
+/// smallest counts. A forced prefix counts, the prompt does not. Off by default.
+///
+/// O(max_pattern_size) a line, and as long as the loop where there is one.
+struct RepetitionDetection {
+  /// What happens to an output with a loop.
+  enum class Action : std::uint8_t {
+    end,     ///< the output is over; Hypothesis::stop is the pattern's size
+    forbid,  ///< the token that would complete a loop is forbidden
+  };
+  std::int32_t max_pattern_size = 0;  ///< tokens; 0 = off
+  std::int32_t min_pattern_size = 1;  ///< tokens; in [1, max_pattern_size]
+  std::int32_t min_count = 2;         ///< >= 2; times that the pattern stands there
+  Action action = Action::end;
+
+  bool trivial() const { return max_pattern_size == 0; }
+  void check() const {
+    require(max_pattern_size >= 0, "repetition_detection.max_pattern_size", max_pattern_size, "must not be negative");
+    if (trivial()) return;
+    require(min_pattern_size >= 1 && min_pattern_size <= max_pattern_size, "repetition_detection.min_pattern_size",
+            min_pattern_size, "must be from 1 to max_pattern_size, " + std::to_string(max_pattern_size));
+    require(min_count >= 2, "repetition_detection.min_count", min_count, "must be at least 2");
+  }
+  using State = detail::Stateless;
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const& output, std::vector<Edit>& edits) const {
+    if (action != Action::forbid) return;
+    for (auto n = min_pattern_size; n <= max_pattern_size; ++n)
+      if (repeats(output.tokens, n, 1))
+        edits.push_back(Edit::forbid(output.tokens[output.tokens.size() - static_cast<std::size_t>(n)]));
+  }
+  std::int32_t stop(State, Output const& output) const {
+    if (action != Action::end) return -1;
+    for (auto n = min_pattern_size; n <= max_pattern_size; ++n)
+      if (repeats(output.tokens, n, 0)) return n;
+    return -1;
+  }
+
+ private:
+  /// Whether the tokens, and `more` that may come, end in a pattern of n tokens, min_count times.
+  bool repeats(std::span<Token const> tokens, std::int32_t n, std::int64_t more) const {
+    auto const size = std::int64_t{n}, whole = size * min_count - more;
+    if (std::ssize(tokens) < whole) return false;
+    auto const end = tokens.last(static_cast<std::size_t>(whole));
+    for (auto i = whole - 1; i >= size; --i)
+      if (end[static_cast<std::size_t>(i)] != end[static_cast<std::size_t>(i - size)]) return false;
+    return true;
+  }
+};
+
 /// Adds to the scores of some tokens: logit bias; unknown-word penalty ({{unk, -2}}).
 struct TokenBias {
   std::vector<std::pair<Token, float>> biases{};  ///< token, added to its score; -infinity forbids
