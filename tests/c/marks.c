@@ -283,7 +283,7 @@ static void wrong(void) {
   CHECK(sluice_search_mark(beam, green) == SLUICE_OK);
   CHECK(sluice_decode(model, beam, &request, 1, 0, &results) == SLUICE_OK);
   CHECK(strcmp(sluice_results_at(results, 0)->failure, "bad_request") == 0);
-  CHECK(strstr(sluice_results_at(results, 0)->message, "GreenList adds to them: stop by another rule") != NULL);
+  CHECK(strstr(sluice_results_at(results, 0)->message, "GreenList, adds to them: stop by another rule") != NULL);
   sluice_results_free(results);
 
   REFUSED(sluice_detect_watermark(NULL, text, 3, NULL, &found), "watermark = null");

@@ -103,6 +103,6 @@ TEST_CASE("a green list is off by default, and refuses schemes that draw", "[wat
   auto const refused = run(table, std::vector<TableRequest<Proved>>{{.source = 1}}, by_proof);
   CHECK(refused[0].failure != Failure::none);
   CHECK(refused[0].message == "sluice: early_stopping.rule = exact: proves its result by log-probabilities that only "
-                              "fall, and processors[1] adds "
+                              "fall, and processors[1], GreenList, adds "
                               "to them: stop by another rule");
 }

@@ -281,17 +281,17 @@ TEST_CASE("a request whose processors its search cannot bear is refused by name"
     return result.message;
   };
   CHECK(refused(BestFirstBeam{}, {NoRepeatNgram{3}, bias}) ==
-        "sluice: processors[1] = one that adds to scores: does not go with a search that proves its result by "
+        "sluice: processors[1] = Bias: adds to scores, and this search proves its result by "
         "log-probabilities that only fall: use BeamSearch or ExactSearch");
   CHECK(refused(ExactSearch{.length = {.max = 5}},
                 GreenList{{.scheme = WatermarkScheme::red_green, .key = WatermarkKey(3)}}) ==
-        "sluice: processors[0] = one that adds to scores: does not go with a search that proves its result by "
+        "sluice: processors[0] = GreenList: adds to scores, and this search proves its result by "
         "log-probabilities that only fall: use BeamSearch");
   CHECK(
       refused(ExactSearch{.length = {.max = LengthLimits::unlimited}}, bias).find("sluice: length.max = unlimited: ") ==
       0);
   CHECK(refused(Processed(Greedy{}, StopSequences({.tokens = {{3}}})), bias) ==
-        "sluice: processors[0] = one that adds to scores: must see where outputs end: put it into one list with the "
+        "sluice: processors[0] = Bias: adds to scores, so it must see where outputs end: put it into one list with the "
         "processor that ends them");
   CHECK(refused(Greedy{}, NoRepeatNgram{-1}) == "sluice: no_repeat_ngram.n = -1: must not be negative");
 }

@@ -364,7 +364,7 @@ class Watermarks(unittest.TestCase):
                 (Sample(samples=2), dict(scheme="gumbel", key=key), "samples = 2: would all be the same")]:
             with self.assertRaisesRegex(sluice.ArgumentError, message):
                 self.text(search.replace(watermark=Watermark(**options)))
-        with self.assertRaisesRegex(sluice.DecodingError, "GreenList adds to them: stop by another rule"):
+        with self.assertRaisesRegex(sluice.DecodingError, "GreenList, adds to them: stop by another rule"):
             self.text(exact.replace(watermark=Watermark(scheme="red_green", key=key)))
         mark = Watermark(scheme="red_green", key=key)
         for call, kind, message in [

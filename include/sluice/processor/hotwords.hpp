@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -405,6 +406,8 @@ class Bias {
       return false;
     }
   };
+
+  static constexpr std::string_view name = "Bias";  ///< for messages
 
   /// Changes nothing.
   Bias() = default;

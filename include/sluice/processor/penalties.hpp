@@ -24,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,15 +41,16 @@ namespace sluice::inline v0 {
 /// O(V) per line: a number for each token, and an edit for each green one.
 struct GreenList {
   Watermark watermark{};
+  static constexpr std::string_view name = "GreenList";  ///< for messages
 
-  /// Whether outputs' log-probabilities may rise. ExactSearch and BestFirstBeam do not compile with this rule.
+  /// Whether outputs' log-probabilities may rise. Beside ExactSearch and BestFirstBeam it is refused.
   bool raising() const { return watermark.on(); }
 
   void check() const {
     watermark.check();
     require(!watermark.on() || watermark.scheme == WatermarkScheme::red_green ||
                 watermark.scheme == WatermarkScheme::sbw,
-            "watermark.scheme", name(watermark.scheme), "draws tokens, which a rule cannot: give it to Sample");
+            "watermark.scheme", sluice::name(watermark.scheme), "draws tokens, which a rule cannot: give it to Sample");
   }
   /// The watermark, ready; null: off.
   struct State {

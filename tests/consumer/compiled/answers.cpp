@@ -115,7 +115,7 @@ std::pair<std::string, std::vector<double>> ANSWERS() {
                   .beam = {.width = 4, .length = length},
                   .constraints = sluice::Constraints({.all = {{5, 6}, {7}}}),
               });
-  decode(out, sluice::Processed<sluice::BeamSearch>{{.width = 3, .length = length}, {.repetition = 2}});
+  decode(out, sluice::Processed{sluice::BeamSearch{.width = 3, .length = length}, sluice::Penalties{.repetition = 2}});
   decode(out, sluice::Greedy{.length = {.min = 5, .max = 2}});  // an error
   return {out.text.str(), std::move(out.scores)};
 }

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,7 @@ struct AnyProcessor : Interface {
   /// What puts processors around a search. Here, so that only a program with processors has the code.
   virtual std::unique_ptr<AnyProcessed> processed() const = 0;
   bool ends = false, restricts = false, biases = false;
+  std::string_view name = "one of yours";  ///< of its type, for messages
 };
 
 template <LogitsProcessor R>
@@ -116,6 +118,7 @@ struct ProcessorOf final : AnyProcessor {
   explicit ProcessorOf(R one) : rule(std::move(one)) {
     static_assert(processor_names<R>());
     ends = EndingProcessor<R>, restricts = RestrictingProcessor<R>, biases = BiasingProcessor<R>;
+    if constexpr (requires { R::name; }) name = R::name;
   }
   void check() const override { check_processor(rule); }
   bool raises() const override {

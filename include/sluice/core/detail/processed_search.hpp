@@ -150,18 +150,20 @@ class ProcessedSearch final : public AnyProcessed {
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto const adds = all[i]->adds();
       if (!adds && !all[i]->raises()) continue;
-      auto const name = "processors[" + std::to_string(i) + "]";
+      auto const name = "processors[" + std::to_string(i) + "]", called = std::string(all[i]->name);
       require(!facts_.stops_by_proof, "early_stopping.rule", "exact",
-              "proves its result by log-probabilities that only fall, and " + name +
-                  " adds to them: stop by another rule");
-      require(!facts_.assumes_falling || (adds && facts_.bears_bonus), name, "one that adds to scores",
-              "does not go with a search that proves its result by log-probabilities that only fall: use BeamSearch" +
+              "proves its result by log-probabilities that only fall, and " + name + ", " + called +
+                  ", adds to them: stop by another rule");
+      require(!facts_.assumes_falling || (adds && facts_.bears_bonus), name, called,
+              "adds to scores, and this search proves its result by log-probabilities that only fall: use BeamSearch" +
                   std::string(adds ? " or ExactSearch" : ""));
       require(!adds || !facts_.assumes_falling || facts_.takes_prefix || facts_.most < Limits::unlimited, "length.max",
               "unlimited",
-              "a search that proves its result cannot bound what " + name + " may still add: give a maximum");
-      require(!adds || !facts_.ends_outputs, name, "one that adds to scores",
-              "must see where outputs end: put it into one list with the processor that ends them");
+              "a search that proves its result cannot bound what " + name + ", " + called +
+                  ", may still add: give a maximum");
+      require(
+          !adds || !facts_.ends_outputs, name, called,
+          "adds to scores, so it must see where outputs end: put it into one list with the processor that ends them");
     }
   }
 
