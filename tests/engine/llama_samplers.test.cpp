@@ -30,7 +30,11 @@ using namespace sluice::test;
 namespace {
 
 using Own = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
-using LookingBack = LogitsProcessorList;
+struct LookingBack {
+  TokenBias bias{};
+  Penalties penalties{};
+  Dry dry{};
+};
 
 /// Random options: most samplers are off most of the time.
 struct Drawn {
@@ -71,7 +75,7 @@ struct Drawn {
       if (!one_of(3)) dry.breakers = breakers;
     }
     LookingBack rules{bias, penalties, dry};
-    rules.check();
+    penalties.check(), dry.check();
     return rules;
   }
   std::mt19937_64 random;
@@ -101,7 +105,7 @@ struct OwnChain {
   OwnChain(llama_vocab const* vocabulary, Sample const& s, LookingBack const& rules,
            std::vector<std::string> const& breakers)
       : sample(s) {
-    auto const& [bias, penalties, dry] = rules.rules;
+    auto const& [bias, penalties, dry] = rules;
     std::vector<llama_logit_bias> biases;
     for (auto const& [token, add] : bias.biases) biases.push_back({token, add});
     auto const size = llama_vocab_n_tokens(vocabulary);
@@ -184,8 +188,7 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
       Drawn draw(seed * 2 + (words > 0));
       auto const sample = draw.sample();
       auto const rules = draw.rules(size, breakers, sample.typical < 1);
-      OwnChain own(vocabulary, sample, rules,
-                   std::get<Dry>(rules.rules).breakers.contains(5) ? texts : std::vector<std::string>{});
+      OwnChain own(vocabulary, sample, rules, rules.dry.breakers.contains(5) ? texts : std::vector<std::string>{});
       INFO("words " << words << ", seed " << seed << ": " << text(sample));
       auto const chain = sample.chain();
       auto state = chain.begin();
@@ -196,7 +199,9 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
       auto const from = draw.random() % (size - some);
       for (auto i = draw.random() % 70; i > 0; --i) prompt.push_back(static_cast<Token>(from + draw.random() % some));
       for (auto const token : prompt) own.accept(token);
-      auto const its_rules = rules.initial({.vocabulary = &tokenizer.vocabulary(), .prompt = prompt});
+      Sentence const sentence{.vocabulary = &tokenizer.vocabulary(), .prompt = prompt};
+      auto const penalised = rules.penalties.initial(sentence);
+      auto const repeated = rules.dry.initial(sentence);
       std::vector<float> line(size);
       for (int step = 0; step < 8 && lines < end; ++step, ++lines) {
         std::normal_distribution<float> normal(0, 1 + 3 * draw.part());
@@ -208,7 +213,9 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
         auto const [expected, taken] = own.apply(line, chain.strikes(noise));
 
         std::vector<Edit> edits;
-        rules.edit(its_rules, {output, 0, tokenizer.vocabulary()}, edits);
+        Output const seen{output, 0, tokenizer.vocabulary()};
+        rules.bias.edit({}, seen, edits), rules.penalties.edit(penalised, seen, edits);
+        rules.dry.edit(repeated, seen, edits);
         auto const left_by = [&](SamplerChain const& some_chain) {
           Query query{.edits = edits};
           some_chain.ask(query, static_cast<std::int32_t>(size), state, 0);

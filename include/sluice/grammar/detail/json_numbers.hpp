@@ -101,7 +101,7 @@ class JsonNumbers {
     }
     std::string const sign = bound.negative ? "-" : "";
     auto const far_wanted = bound.negative ? below : above, near_wanted = bound.negative ? above : below;
-    auto const same = equal != near_wanted ? all_ & set(sign + "(?:" + equal_to(bound) + ")") : TextAutomaton{};
+    auto same = equal != near_wanted ? all_ & set(sign + "(?:" + equal_to(bound) + ")") : TextAutomaton{};
     if (equal && !below && !above) return same;
     auto const beyond = all_ & (set(sign + "(?:" + greater(bound) + ")") | greater_digits(bound));
     return pick(beyond, same, far_wanted, near_wanted);

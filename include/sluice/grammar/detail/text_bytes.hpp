@@ -336,7 +336,8 @@ class TextBytes {
       shape_->targets = targets_;
       return false;
     }
-    auto const& [begin, end, targets, begins] = *shape_;
+    auto const begin = shape_->begin, end = shape_->end;
+    auto const& targets = shape_->targets;
     auto const offset = static_cast<Id>(out_.size()) - begin;
     auto const copied = [&](std::vector<ByteAutomaton::Edge> some) {
       for (auto& edge : some)
@@ -345,7 +346,7 @@ class TextBytes {
                       : targets_[static_cast<std::size_t>(std::ranges::find(targets, edge.to) - targets.begin())];
       return some;
     };
-    first = copied(begins);
+    first = copied(shape_->first);
     out_.reserve(out_.size() + at(end - begin));
     for (auto i = begin; i < end; ++i) out_.push_back(copied(out_[at(i)]));
     return true;
