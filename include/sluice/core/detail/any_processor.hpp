@@ -43,8 +43,9 @@ using ProcessorPointers = std::vector<std::shared_ptr<AnyProcessor const>>;
 
 /// A search under processors. It can be used again for other sentences.
 struct AnyProcessed : AnySearch {
-  virtual void use(AnySearch& search, ProcessorPointers const& processors) = 0;  ///< before take()
-  virtual void clear() = 0;  ///< after a sentence: frees processors and their states, not its memory
+  /// Before take(). Refers to both for as long as the sentence runs.
+  virtual void use(AnySearch& search, ProcessorPointers const& processors) = 0;
+  virtual void clear() = 0;  ///< after a sentence: frees what states of processors hold, not its memory
 };
 
 template <class = void>

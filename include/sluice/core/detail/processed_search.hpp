@@ -32,19 +32,19 @@ namespace sluice::inline v0::detail {
 template <class = void>
 class ProcessedSearch final : public AnyProcessed {
  public:
-  void use(AnySearch& search, ProcessorPointers const& processors) override { search_ = &search, list_ = processors; }
+  void use(AnySearch& search, ProcessorPointers const& processors) override { search_ = &search, list_ = &processors; }
   void clear() override {
     for (auto& one : followed_) one.clear();
     branch_.clear(), guesses_.clear();
     for (auto& one : allowed_) one.reset();
     for (auto const& one : ending_) one.begun->clear(), one.scratch->clear();
-    list_.clear(), search_ = nullptr;
+    list_ = nullptr, search_ = nullptr;
   }
 
   void take(void const* own) override { search_->take(own); }
   SearchFacts facts(Sentence const& sentence) const override {
     auto facts = search_->facts(sentence);
-    facts.ends_outputs = facts.ends_outputs || any_of(list_, &AnyProcessor::ends);
+    facts.ends_outputs = facts.ends_outputs || any_of(*list_, &AnyProcessor::ends);
     return facts;
   }
   std::int32_t slot_count() const override { return search_->slot_count(); }
@@ -54,15 +54,15 @@ class ProcessedSearch final : public AnyProcessed {
     search_->begin(sentence);
     facts_ = search_->facts(sentence);
     vocabulary_ = sentence.vocabulary, prefix_ = sentence.prefix.size();
-    ends_ = any_of(list_, &AnyProcessor::ends) && !facts_.takes_prefix;
-    restricts_ = any_of(list_, &AnyProcessor::restricts),
-    biasing_ = std::count_if(list_.begin(), list_.end(), [](auto const& one) { return one->biases; });
+    ends_ = any_of(*list_, &AnyProcessor::ends) && !facts_.takes_prefix;
+    restricts_ = any_of(*list_, &AnyProcessor::restricts),
+    biasing_ = std::count_if(list_->begin(), list_->end(), [](auto const& one) { return one->biases; });
     check_bearable();
     most_ = facts_.takes_prefix ? static_cast<std::int32_t>(prefix_) : facts_.most;
     // The tokens in the first slot when the search first plans: all but the last of prompt and prefix.
     followed_.resize(static_cast<std::size_t>(slot_count()));
     auto& first = followed_[0];
-    first.begin(list_, sentence);
+    first.begin(*list_, sentence);
     for (std::size_t i = 1; i < followed_.size(); ++i) followed_[i].begin_like(first);
     branch_.begin_like(first);
     if (!facts_.takes_prefix)
@@ -70,7 +70,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (biasing_ > 0) unasked_ = facts_.ends_unasked && !vocabulary_->eos.empty();
     if (ends_) begin_ends(sentence);
     if (restricts_) {
-      guesses_.begin(list_, facts_.most), planning_ = false;
+      guesses_.begin(*list_, facts_.most), planning_ = false;
       if (!facts_.takes_prefix)
         for (std::size_t i = 0; i < first.size(); ++i)
           first[i].require_possible(output(first.output()), guesses_.left(first.output().size()));
@@ -143,7 +143,7 @@ class ProcessedSearch final : public AnyProcessed {
 
   /// Refuses the processors that the search cannot bear.
   void check_bearable() const {
-    auto const& all = list_;
+    auto const& all = *list_;
     require(
         facts_.takes_processors, "processors", std::to_string(all.size()) + " of them",
         "the tokens of this search are frames, not texts: give it a rule of its own (CtcBeamSearch, TransducerBeam)");
@@ -180,7 +180,7 @@ class ProcessedSearch final : public AnyProcessed {
     allowed.reset();
     auto const left = guesses_.left(followed.output().size());
     for (std::size_t i = 0; i < followed.size(); ++i)
-      if (list_[i]->restricts) allowed.keep(followed[i].may_follow(left));
+      if ((*list_)[i]->restricts) allowed.keep(followed[i].may_follow(left));
     if (allowed.get() == nullptr) return;
     if (query.only != nullptr) allowed.keep(*query.only);
     query.only = allowed.get();
@@ -199,7 +199,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (tokens.size() <= prefix_) return false;  // nothing has been generated
     auto stop = std::int32_t{-1};
     for (std::size_t i = 0; i < followed.size() && stop < 0; ++i)
-      if (list_[i]->ends) stop = followed[i].stop(output(tokens));
+      if ((*list_)[i]->ends) stop = followed[i].stop(output(tokens));
     if (stop < 0 || known_.forbidden(query)) return false;
     require(!vocabulary_->eos.empty(), "vocabulary.eos", "none",
             "a processor ends an output, and there is no end to tell");
@@ -211,7 +211,7 @@ class ProcessedSearch final : public AnyProcessed {
     auto const& first = followed_[0];
     std::size_t count = 0;
     for (std::size_t i = 0; i < first.size(); ++i)
-      if (list_[i]->ends) {
+      if ((*list_)[i]->ends) {
         if (count == ending_.size()) ending_.emplace_back();
         auto& [begun, scratch] = ending_[count++];
         begun = first[i].another(std::move(begun)), scratch = first[i].another(std::move(scratch));
@@ -261,7 +261,7 @@ class ProcessedSearch final : public AnyProcessed {
                           biasing_ == 1 && query.shared == nullptr && query.plain()};  // edits of two are added up
     BiasSum sum;
     for (std::size_t i = 0; i < followed.size(); ++i) {
-      if (!list_[i]->biases) continue;
+      if (!(*list_)[i]->biases) continue;
       auto const first = edits.empty();
       auto const its = followed[i].bias(place, edits);
       sum.all += its.all;
@@ -305,7 +305,7 @@ class ProcessedSearch final : public AnyProcessed {
   };
 
   AnySearch* search_ = nullptr;
-  ProcessorPointers list_;
+  ProcessorPointers const* list_ = nullptr;
   SearchFacts facts_{};
   Vocabulary const* vocabulary_ = nullptr;
   std::vector<Followed> followed_;                 // [slot]
