@@ -147,24 +147,23 @@ class ProcessedSearch final : public AnyProcessed {
     require(
         facts_.takes_processors, "processors", std::to_string(all.size()) + " of them",
         "the tokens of this search are frames, not texts: give it a rule of its own (CtcBeamSearch, TransducerBeam)");
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      auto const adds = all[i]->adds();
-      if (!adds && !all[i]->raises()) continue;
-      auto const name = "processors[" + std::to_string(i) + "]", called = std::string(all[i]->name);
-      require(!facts_.stops_by_proof, "early_stopping.rule", "exact",
-              "proves its result by log-probabilities that only fall, and " + name + ", " + called +
-                  ", adds to them: stop by another rule");
-      require(!facts_.assumes_falling || (adds && facts_.bears_bonus), name, called,
-              "adds to scores, and this search proves its result by log-probabilities that only fall: use BeamSearch" +
-                  std::string(adds ? " or ExactSearch" : ""));
-      require(!adds || !facts_.assumes_falling || facts_.takes_prefix || facts_.most < Limits::unlimited, "length.max",
-              "unlimited",
-              "a search that proves its result cannot bound what " + name + ", " + called +
-                  ", may still add: give a maximum");
-      require(
-          !adds || !facts_.ends_outputs, name, called,
-          "adds to scores, so it must see where outputs end: put it into one list with the processor that ends them");
-    }
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i]->adds() || all[i]->raises()) check_bearable(*all[i], "processors[" + std::to_string(i) + "]");
+  }
+  void check_bearable(AnyProcessor const& one, std::string const& name) const {
+    auto const adds = one.adds();
+    auto const called = std::string(one.name), both = name + ", " + called;
+    require(!facts_.stops_by_proof, "early_stopping.rule", "exact",
+            "proves its result by log-probabilities that only fall, and " + both +
+                ", adds to them: stop by another rule");
+    require(!facts_.assumes_falling || (adds && facts_.bears_bonus), name, called,
+            "adds to scores, and this search proves its result by log-probabilities that only fall: use BeamSearch" +
+                std::string(adds ? " or ExactSearch" : ""));
+    require(!adds || !facts_.assumes_falling || facts_.takes_prefix || facts_.most < Limits::unlimited, "length.max",
+            "unlimited",
+            "a search that proves its result cannot bound what " + both + ", may still add: give a maximum");
+    require(!adds || !facts_.ends_outputs, name, called,
+            "adds to scores, so it must see where outputs end: put it into one list with the processor that ends them");
   }
 
   void process(Followed const& followed, Query& query, std::size_t line) {

@@ -160,10 +160,12 @@ class JsonObjects : public JsonRules {
         std::erase_if(classes, [&](Class const& c) { return x.empty(c.values); });
         if (classes.empty()) return;
         std::vector<std::string> taken;
+        taken.reserve(clause.members.size());
         for (auto const& [name, member] : clause.members) taken.push_back(name);
         Texts free;
         if (classes.size() > 1 || classes[0].names != nullptr) {
           std::vector<std::u32string> words;
+          words.reserve(taken.size());
           for (auto const& name : taken) words.push_back(decoded(name));
           free = share(TextAutomaton::but(std::move(words)));
         }

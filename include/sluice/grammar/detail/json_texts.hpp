@@ -132,6 +132,7 @@ class JsonTexts {
     if (auto some = TextBytes::other_names(texts, style_.escapes); !some.states.empty())
       return out_.sequence({out_.text("\""), out_.automaton(std::move(some))});
     std::vector<std::u32string> words;
+    words.reserve(texts.size());
     for (auto const& text : texts) words.push_back(decoded(text));
     return string(TextAutomaton::but(std::move(words)));
   }
