@@ -154,7 +154,7 @@ TEST_CASE("beam search and greedy decode a fused model within the contract of sl
   }
 }
 
-TEST_CASE("a fused model gives the same bits in any batch", "[interpolate]") {
+TEST_CASE("two fused tables give the same bits in any batch", "[interpolate]") {
   for (std::int32_t const size : {5, 37, 1100}) {
     std::vector<std::uint64_t> sources(30);
     for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = 11 * i;
