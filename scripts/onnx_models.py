@@ -8,6 +8,7 @@ WEIGHTS is the safetensors file of an encoder-decoder Transformer (examples/apps
   transformer_float16/  encoder_model and decoder_model_merged, all numbers halves
   transformer_int8/     the same, the linear layers int8 with scales of each batch (as ONNX Runtime quantises dynamically)
   transformer_unmasked/ the same in float32, without masks of the source: all sources of a batch are equally long
+  transformer_numbers/  an encoder_model that takes numbers, [rows, 2, length]: the two of a place add up to its token
   tiny/, tiny_float16/  model: a small decoder-only Transformer with random weights, attention_mask and position_ids
   tiny_keep/            the same, with an input that says how many last lines are wanted
   gru/                  model: a GRU with random weights and a state; it takes one token a row, as int32
@@ -172,10 +173,13 @@ class Transformer:
         return [info("%s.%d.%s.%s" % (prefix, i, of, what), g.float, "batch_size", self.heads, length, self.size)
                 for i in range(self.layers) for what in ("key", "value")]
 
-    def encoder(self, folder, kind, masked=True):
+    def encoder(self, folder, kind, masked=True, numbers=False):
         g, w = Graph(kind), self.weights
         bias = g.padding("attention_mask") if masked else g.floats(0)
-        x = g.embed("input_ids", g.indices("input_ids"), w, self.d)
+        ids = "input_ids"
+        if numbers:
+            ids = g.add("Cast", g.add("ReduceSum", "input_features", g.ints(1), keepdims=0), to=TensorProto.INT64)
+        x = g.embed(ids, g.indices(ids), w, self.d)
         for i in range(self.encoder_layers):
             name = "enc.%d." % i
             y = g.norm(x, w, name + "n1")
@@ -184,8 +188,9 @@ class Transformer:
             x = g.feed_forward(x, w, name, "n2")
         g.add("Identity", g.norm(x, w, "en"), out="last_hidden_state")
         tokens = ("batch_size", "encoder_sequence_length")
+        given = [info(name, TensorProto.INT64, *tokens) for name in ["input_ids"] + masked * ["attention_mask"]]
         g.write(folder + "/encoder_model.onnx",
-                [info(name, TensorProto.INT64, *tokens) for name in ["input_ids"] + masked * ["attention_mask"]],
+                [info("input_features", g.float, "batch_size", 2, "frames")] if numbers else given,
                 [info("last_hidden_state", g.float, *tokens, self.d)])
 
     def decode(self, g, past, masked=True):
@@ -392,6 +397,7 @@ def main(folder, weights):
     transformer.decoders(folder + "/transformer", "float32")
     transformer.encoder(folder + "/transformer_unmasked", "float32", False)
     transformer.merged(folder + "/transformer_unmasked", "float32", False)
+    transformer.encoder(folder + "/transformer_numbers", "float32", False, True)
     tiny.write(folder + "/tiny", "float32")
     tiny.write(folder + "/tiny_float16", "float16")
     tiny.write(folder + "/tiny_keep", "float32", True)

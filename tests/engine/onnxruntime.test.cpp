@@ -115,6 +115,45 @@ TEST_CASE("slots are cut, forked and fed blocks, sources of any width side by si
   }
 }
 
+TEST_CASE("sources of numbers are encoded as those of tokens, of any size side by side") {
+  if (no_onnx()) return;
+  auto const options = onnx_transformer_options();
+  OnnxEncoderDecoder words(onnx_transformer(true, "transformer_unmasked"), options);
+  auto graphs = onnx_transformer(true, "transformer_unmasked");
+  graphs.encoder = onnx_graph("transformer_numbers/encoder_model.onnx");
+  OnnxEncoderDecoder<Scores<float>, OnnxNumbers> numbers(graphs, options);
+
+  // Both numbers of a place add up to its token; those of one axis lie side by side.
+  auto const as_numbers = [](Tokens const& tokens) {
+    OnnxNumbers result;
+    for (std::size_t i = 0; i < tokens.size(); ++i) result.push_back(static_cast<float>(i));
+    for (std::size_t i = 0; i < tokens.size(); ++i) result.push_back(static_cast<float>(tokens[i]) - result[i]);
+    return result;
+  };
+  std::vector<Tokens> const sources{short_one, long_one, long_one};
+  std::vector<OnnxNumbers> given;
+  for (auto const& source : sources) given.push_back(as_numbers(source));
+  Greedy const search{.length = {.max = 12}};
+  for (std::size_t const size : {1u, 3u}) {
+    auto const expected = decode(words, sources, search, Batched{.size = size});
+    auto const results = decode(numbers, given, search, Batched{.size = size});
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      REQUIRE(results[i].ok());
+      CHECK(results[i].hypotheses[0].tokens == expected[i].hypotheses[0].tokens);
+      CHECK_THAT(results[i].hypotheses[0].log_prob, WithinAbs(expected[i].hypotheses[0].log_prob, 1e-4));
+    }
+  }
+
+  for (std::size_t const size : {0u, 3u}) {
+    OnnxNumbers const odd(size);
+    CHECK_THROWS_WITH(start(numbers, {odd}, {0}), starts_with("numbers of the source = " + std::to_string(size)));
+  }
+  using Numbers = OnnxEncoderDecoder<Scores<float>, OnnxNumbers>;
+  CHECK_THROWS_WITH(Numbers(onnx_transformer(), options), starts_with("transformer/encoder_model.onnx: inputs = 2"));
+  CHECK_THROWS_WITH(OnnxEncoderDecoder(graphs, options),
+                    starts_with("transformer_numbers/encoder_model.onnx: input_ids = its shape: must be there"));
+}
+
 TEST_CASE("rows of any length and number of tokens step together, where there are mask and positions") {
   if (no_onnx()) return;
   OnnxDecoder model(tiny(), onnx_drawn_options()), alone(tiny(), onnx_drawn_options());

@@ -17,6 +17,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -293,19 +294,28 @@ class OnnxDecoder {
   std::int64_t sentences_ = 0;          // started so far
 };
 
-/// An encoder and a decoder, as Optimum exports them. The source is what the encoder takes: its tokens, with the eos that most
-/// models want at its end. What was computed of a source is repeated for each of its slots, as such graphs demand, but gathered
-/// only when the slots' sentences change.
+/// A source that is no list of tokens: the numbers of one row of an encoder's input, in their order in memory (log-mel features
+/// [mel, frames] of Whisper, samples, pixels).
+using OnnxNumbers = std::vector<float>;
+
+/// An encoder and a decoder, as Optimum exports them. What was computed of a source is repeated for each of its slots, as such
+/// graphs demand, but gathered only when the slots' sentences change.
+///
+/// \tparam SourceType  what the encoder takes: `std::vector<Token>`, its tokens, with the eos that most models want at the end;
+///                     or OnnxNumbers, for an encoder whose only input is float32. Of its shape one axis beside the rows may be
+///                     open: a source says its size by how many numbers it has. Sources of unlike size are encoded one by one
 ///
 /// encode() may run in another thread. Never claims `blocks` by itself, since a graph does not show whether its decoder has a
 /// causal mask; OnnxOptions::abilities does.
-template <class Answer = Scores<float>>
+template <class Answer = Scores<float>, class SourceType = std::vector<Token>>
+  requires std::same_as<SourceType, std::vector<Token>> || std::same_as<SourceType, OnnxNumbers>
 class OnnxEncoderDecoder : public OnnxDecoder<Answer> {
+  static constexpr bool wants_tokens = std::same_as<SourceType, std::vector<Token>>;
   using Base = OnnxDecoder<Answer>;
   using Base::roles_;
 
  public:
-  using Source = std::vector<Token>;
+  using Source = SourceType;
   /// What the encoder makes of a batch of sources.
   struct Encoded {
     std::vector<std::shared_ptr<Ort::Value>> memory{};  ///< by input of the decoder; null: the decoder makes it
@@ -315,36 +325,35 @@ class OnnxEncoderDecoder : public OnnxDecoder<Answer> {
 
   /// \throws std::invalid_argument  for graphs that do not do this, naming graph and input, and options out of range
   explicit OnnxEncoderDecoder(OnnxGraphs graphs, OnnxOptions const& options = {})
-      : Base(std::make_unique<detail::OnnxRoles>(std::move(graphs), options, std::same_as<Answer, Hidden<float>>),
+      : Base(std::make_unique<detail::OnnxRoles>(std::move(graphs), options, std::same_as<Answer, Hidden<float>>,
+                                                 !wants_tokens),
              options) {
     require(static_cast<bool>(roles_->encoder), "onnxruntime: graphs.encoder", "null", "must be a session");
     require(!roles_->memory.empty(), "onnxruntime: " + roles_->decoder.name(), "its inputs",
             "take nothing that the encoder makes");
   }
 
-  /// \throws std::invalid_argument  for an empty source, and for a negative token
+  /// \throws std::invalid_argument  for an empty source, for a negative token, and for as many numbers as the encoder's input does
+  ///                                not have
   /// \throws std::runtime_error     for an error of ONNX Runtime, such as a token outside the encoder's vocabulary
   Encoded encode(std::span<Source const* const> sources) const {
+    for (auto const* const source : sources) check(*source);
+    auto const alike = std::ranges::all_of(sources, [&](auto const* one) { return one->size() == sources[0]->size(); });
+    if (sources.size() == 1 || (wants_tokens ? roles_->encoder_mask != nullptr : alike)) return run(sources);
+    std::vector<Encoded> alone;  // nothing tells the encoder what is padding
+    alone.reserve(sources.size());
     Encoded result;
-    for (auto const* const source : sources) {
-      require(!source->empty(), "onnxruntime: tokens of the source", 0, "must be at least 1");
-      for (auto const token : *source)
-        require(token >= 0, "onnxruntime: token of the source", token, "must not be negative");
-      result.lengths.push_back(static_cast<std::int32_t>(source->size()));
-      result.width = (std::max)(result.width, std::int64_t{result.lengths.back()});
+    for (auto const& source : sources) {
+      auto const& one = alone.emplace_back(run({&source, 1}));
+      result.lengths.push_back(one.lengths.front());
+      result.width = (std::max)(result.width, one.width);
     }
-    if (roles_->encoder_mask != nullptr || sources.size() == 1) {
-      result.memory = run(sources, result.width);
-      return result;
-    }
-    std::vector<std::vector<std::shared_ptr<Ort::Value>>> alone;  // nothing tells the encoder what is padding
-    for (auto const& source : sources) alone.push_back(run({&source, 1}, std::ssize(*source)));
     result.memory.resize(roles_->memory.size());
     for (std::size_t k = 0; k < result.memory.size(); ++k) {
       if (roles_->memory[k].encoder.empty()) continue;
       std::vector<detail::OnnxPiece> pieces;
-      for (std::size_t i = 0; i < alone.size(); ++i)
-        pieces.push_back({alone[i][k].get(), 1, result.lengths[i], 0, 0, result.lengths[i]});
+      pieces.reserve(alone.size());
+      for (auto const& one : alone) pieces.push_back({one.memory[k].get(), 1, one.width, 0, 0, one.width});
       result.memory[k] = detail::onnx_gather(roles_->layouts.memory[k], pieces, result.width, false);
     }
     return result;
@@ -372,32 +381,73 @@ class OnnxEncoderDecoder : public OnnxDecoder<Answer> {
   }
 
  private:
-  std::vector<std::shared_ptr<Ort::Value>> run(std::span<Source const* const> sources, std::int64_t width) const {
-    std::vector<std::int64_t> const shape{std::ssize(sources), width};
-    auto const length = [&](std::int64_t i) { return std::ssize(*sources[static_cast<std::size_t>(i / width)]); };
-    auto const tokens = detail::onnx_integers(*roles_->encoder_tokens, shape, [&](std::int64_t i) {
-      return i % width < length(i)
-                 ? (*sources[static_cast<std::size_t>(i / width)])[static_cast<std::size_t>(i % width)]
-                 : 0;
-    });
-    detail::OnnxSession::Feeds feeds{{roles_->encoder_tokens, &tokens}};
-    Ort::Value mask{nullptr};
-    if (roles_->encoder_mask != nullptr) {
-      mask = detail::onnx_integers(*roles_->encoder_mask, shape,
-                                   [&](std::int64_t i) { return i % width < length(i) ? 1 : 0; });
-      feeds.emplace_back(roles_->encoder_mask, &mask);
+  void check(Source const& source) const {
+    if constexpr (wants_tokens) {
+      require(!source.empty(), "onnxruntime: tokens of the source", 0, "must be at least 1");
+      for (auto const token : source)
+        require(token >= 0, "onnxruntime: token of the source", token, "must not be negative");
+    } else {
+      auto const shape = shape_of(source);
+      auto const numbers = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+      require(numbers > 0 && numbers == std::ssize(source), "onnxruntime: numbers of the source", source.size(),
+              "do not fill " + roles_->source->name + " of " + roles_->encoder.name());
+    }
+  }
+  /// Of the encoder's input for one source.
+  std::vector<std::int64_t> shape_of(Source const& source) const {
+    auto shape = roles_->source->shape;
+    shape.front() = 1;
+    std::int64_t fixed = 1;
+    for (auto const size : shape) fixed *= size > 0 ? size : 1;
+    std::ranges::replace(shape, std::int64_t{-1}, std::ssize(source) / fixed);
+    return shape;
+  }
+
+  /// Sources of one size, or tokens with a mask.
+  Encoded run(std::span<Source const* const> sources) const {
+    Encoded result;
+    Ort::Value input{nullptr}, mask{nullptr};
+    detail::OnnxSession::Feeds feeds{{roles_->source, &input}};
+    if constexpr (wants_tokens) {
+      for (auto const* const source : sources) {
+        result.lengths.push_back(static_cast<std::int32_t>(source->size()));
+        result.width = (std::max)(result.width, std::int64_t{result.lengths.back()});
+      }
+      auto const width = result.width;
+      std::vector<std::int64_t> const shape{std::ssize(sources), width};
+      auto const row = [&](std::int64_t i) -> Source const& { return *sources[static_cast<std::size_t>(i / width)]; };
+      input = detail::onnx_integers(*roles_->source, shape, [&](std::int64_t i) {
+        return i % width < std::ssize(row(i)) ? row(i)[static_cast<std::size_t>(i % width)] : 0;
+      });
+      if (roles_->encoder_mask != nullptr) {
+        mask = detail::onnx_integers(*roles_->encoder_mask, shape,
+                                     [&](std::int64_t i) { return i % width < std::ssize(row(i)) ? 1 : 0; });
+        feeds.emplace_back(roles_->encoder_mask, &mask);
+      }
+    } else {
+      auto shape = shape_of(*sources.front());
+      shape.front() = std::ssize(sources);
+      input = detail::onnx_value(shape, roles_->source->type);
+      auto* to = input.GetTensorMutableData<float>();
+      for (auto const* const source : sources) to = std::copy(source->begin(), source->end(), to);
     }
     std::vector<std::string> wanted;
     for (auto const& one : roles_->memory)
       if (!one.encoder.empty()) wanted.push_back(one.encoder);
     auto outputs = roles_->encoder.run(feeds, wanted);
-    std::vector<std::shared_ptr<Ort::Value>> result(roles_->memory.size());
+    result.memory.resize(roles_->memory.size());
     auto next = outputs.begin();
-    for (std::size_t k = 0; k < result.size(); ++k) {
+    for (std::size_t k = 0; k < result.memory.size(); ++k) {
       auto const& layout = roles_->layouts.memory[k];
       if (roles_->memory[k].encoder.empty()) continue;
-      roles_->encoder.expect(roles_->memory[k].encoder, *next, layout.type, layout.of(std::ssize(sources), width));
-      result[k] = std::make_shared<Ort::Value>(std::move(*next++));
+      if (result.width == 0) {  // of numbers: the encoder says how many positions it makes of them
+        auto const shape = next->GetTensorTypeAndShapeInfo().GetShape();
+        result.width = layout.positional() && shape.size() == layout.shape.size() ? shape[layout.position_axis] : 1;
+        result.lengths.assign(sources.size(), static_cast<std::int32_t>(result.width));
+      }
+      roles_->encoder.expect(roles_->memory[k].encoder, *next, layout.type,
+                             layout.of(std::ssize(sources), result.width));
+      result.memory[k] = std::make_shared<Ort::Value>(std::move(*next++));
     }
     return result;
   }

@@ -81,7 +81,7 @@ struct OnnxRoles {
   OnnxTensor const* branch = nullptr;  ///< whether there is a past
   OnnxTensor const* keep = nullptr;    ///< how many last lines are wanted
   OnnxTensor const* answer = nullptr;
-  OnnxTensor const* encoder_tokens = nullptr;
+  OnnxTensor const* source = nullptr;  ///< of the encoder: tokens, or numbers
   OnnxTensor const* encoder_mask = nullptr;
   std::vector<OnnxCarried> states{}, memory{};
   OnnxLayouts layouts{};
@@ -91,7 +91,8 @@ struct OnnxRoles {
   bool begins_apart() const { return first || branch != nullptr; }
 
   /// \throws std::invalid_argument  for graphs that are not those of such a model, naming graph and input
-  OnnxRoles(OnnxGraphs graphs, OnnxOptions const& options, bool hidden)
+  /// \param numbers  whether the encoder takes numbers instead of tokens
+  OnnxRoles(OnnxGraphs graphs, OnnxOptions const& options, bool hidden, bool numbers = false)
       : decoder(std::move(graphs.decoder), "decoder"),
         first(std::move(graphs.first), "decoder without a past"),
         encoder(std::move(graphs.encoder), "encoder") {
@@ -113,7 +114,7 @@ struct OnnxRoles {
             "its type", "must be bool");
     keep = decoder.integers({"num_logits_to_keep", "logits_to_keep"});
     require_answer(options, hidden);
-    read_encoder();
+    if (encoder) numbers ? read_encoder_of_numbers() : read_encoder();
     for (auto const& input : decoder.inputs())
       if (!plain(&input)) carry(input, options);
     require(!states.empty(), what + "states", "none", "a model must hand its past on: export it with past");
@@ -144,15 +145,25 @@ struct OnnxRoles {
   }
 
   void read_encoder() {
-    if (!encoder) return;
     auto const what = "onnxruntime: " + encoder.name() + ": ";
-    encoder_tokens = encoder.integers({"input_ids"});
-    require(encoder_tokens != nullptr && encoder_tokens->rank() == 2, what + "input_ids", "its shape",
-            "must be there, [rows, tokens]");
+    source = encoder.integers({"input_ids"});
+    require(source != nullptr && source->rank() == 2, what + "input_ids", "its shape",
+            "must be there, [rows, tokens]; an encoder of numbers needs a model with OnnxNumbers");
     encoder_mask = encoder.integers({"attention_mask"});
     for (auto const& input : encoder.inputs())
-      require(&input == encoder_tokens || &input == encoder_mask, what + "input", input.name,
+      require(&input == source || &input == encoder_mask, what + "input", input.name,
               "is neither input_ids nor attention_mask");
+  }
+  /// One input of float32, [rows, ...].
+  void read_encoder_of_numbers() {
+    auto const what = "onnxruntime: " + encoder.name() + ": ";
+    require(encoder.inputs().size() == 1, what + "inputs", encoder.inputs().size(),
+            "must be one: the numbers of the sources");
+    source = &encoder.inputs().front();
+    require(source->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT && source->rank() > 1, what + source->name,
+            "its type or shape", "must be float32, [rows, ...]");
+    require(std::count(source->shape.begin() + 1, source->shape.end(), -1) <= 1, what + source->name, "its shape",
+            "may have one axis of open size beside that of rows");
   }
 
   /// The encoder's output that is this input of the decoder, or null.
