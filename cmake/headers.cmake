@@ -23,6 +23,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/known_ends.hpp
   include/sluice/core/detail/name_shared.hpp
   include/sluice/core/detail/named.hpp
+  include/sluice/core/detail/processed_line.hpp
   include/sluice/core/detail/processed_search.hpp
   include/sluice/core/detail/restricted_guesses.hpp
   include/sluice/core/detail/search_facts.hpp

@@ -123,11 +123,13 @@ tests() {
 
 # one_sanitized <tool> <program>: 4 if its time is over before it is.
 one_sanitized() {
-  local tool=$1 program=$2 from=$SECONDS status=0 log left=$((sanitized_until - $(date +%s)))
+  local tool=$1 program=$2 from=$SECONDS status=0 log left=$((sanitized_until - $(date +%s))) without=()
   log=$build/${program##*/}.$tool.log
   if [ "$left" -le 0 ]; then echo "== $tool, ${program##*/}: not run, no time was left" && return 4; fi
-  SLUICE_FEWER=200 timeout -k 2 "$left" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$program" \
-    >"$log" 2>&1 || status=$?
+  # initcheck does not see the bulk stores (TMA) by which cuBLAS writes products of 16-bit numbers: see docs/cuda.md#measured.
+  [ "$tool" != initcheck ] || [ "${program##*.}" != projection ] || without=(--kernel-name-exclude kns=line_kernel)
+  SLUICE_FEWER=200 timeout -k 2 "$left" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "${without[@]}" \
+    "$program" >"$log" 2>&1 || status=$?
   # A program that does not use the device: success if its tests pass.
   if grep -q 'terminated before first instrumented API call' "$log" && grep -q 'All tests passed' "$log"; then
     status=0 && echo 'SUMMARY: 0 errors' >>"$log"

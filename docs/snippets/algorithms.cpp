@@ -105,12 +105,35 @@ struct NoDouble {
 };
 // [/own-rule]
 
+// [own-process]
+/// Top-a: no token below `a` times the square of the best one's probability.
+struct TopA {
+  float a = 0.05f;
+  struct State {};
+  State initial(sluice::Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, sluice::Output const&, std::vector<sluice::Edit>&) const {}
+  void process(State, sluice::Output const&, std::span<float> scores) const {
+    auto const best = *std::max_element(scores.begin(), scores.end());
+    auto sum = 0.0f;
+    for (auto const x : scores) sum += std::exp(x - best);  // 1 / sum: the best one's probability
+    for (auto& x : scores)
+      if (std::exp(x - best) < a / sum) x = -INFINITY;
+  }
+};
+// [/own-process]
+
 void own_rule(Typist& model, sluice::DenseProjection const& keyboard) {
   std::vector<std::string> const words{"beer"};
   // [own-rule-used]
   auto const result = decode(model, words, sluice::Greedy{}, NoDouble{}, sluice::Batched{}, keyboard)[0];
   // [/own-rule-used]
   show("own", result);
+  // [own-process-used]
+  sluice::Sample const search{.temperature = 2, .samples = 4};
+  auto const samples = decode(model, words, search, TopA{}, sluice::Batched{}, keyboard)[0];
+  // [/own-process-used]
+  show("top-a", samples);
 }
 
 void stops(Typist& model, sluice::DenseProjection const& keyboard) {

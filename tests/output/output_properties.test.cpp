@@ -60,6 +60,15 @@ std::string text(Query const& q) {
          std::to_string(q.noise) + ", entropy " + std::to_string(q.entropy);
 }
 
+/// Adds the same numbers to every line.
+struct Added final : detail::LineProcessor {
+  std::vector<float> numbers;
+  void process(std::span<float> scores) override {
+    REQUIRE(scores.size() == numbers.size());
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] += numbers[i];
+  }
+};
+
 /// A score that the library has never heard of.
 struct Fixed {
   std::int32_t thousandths = 0;
@@ -170,6 +179,42 @@ TEST_CASE("a bias is what adding it beforehand is, bit for bit", "[output_proper
   }
 }
 
+TEST_CASE("a line that is processed is that line processed beforehand", "[output_properties]") {
+  LogSoftmaxTopK expander;
+  for (std::uint64_t seed = 1; seed <= times(2000u); ++seed) {
+    std::mt19937_64 random(seed);
+    auto const size = 1 + below(random, seed % 10 == 0 ? 3000 : seed % 3 == 0 ? 300 : 12);
+    auto const line = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 3);
+    RandomQuery const made(random, size, {.selection = seed % 2 == 0, .edits = false, .only = false});
+    Added adds;
+    adds.numbers = normal_numbers(random, static_cast<std::ptrdiff_t>(size), 3);
+    auto query = made.query;
+    auto const after = query.stage == Stage::after_softmax;
+    INFO("seed " << seed << ", " << text(query));
+    if (after && seed % 2 == 0) continue;  // ranked by log-probabilities then, which rounding may make equal
+    auto processed = line;
+    if (after) {  // the log-probabilities are the scores
+      auto const plain = expander.expand(scores(line.data(), 1, static_cast<std::ptrdiff_t>(size)),
+                                         std::vector<Query>{{.best = static_cast<std::int32_t>(size),
+                                                             .temperature = query.temperature,
+                                                             .normalise = query.normalise}},
+                                         {});
+      for (auto const& one : plain[0].best) processed[static_cast<std::size_t>(one.token)] = one.log_prob;
+    }
+    adds.process(processed);
+    auto direct = query;
+    if (after) direct.normalise = false, direct.temperature = 1;
+    auto const expected =
+        kept(expander.expand(scores(processed.data(), 1, static_cast<std::ptrdiff_t>(size)), std::vector{direct}, {}));
+    query.process = &adds;
+    auto const answer =
+        expander.expand(scores(line.data(), 1, static_cast<std::ptrdiff_t>(size)), std::vector{query}, {});
+    auto wanted = expected.at(0).view();
+    if (after) wanted.log_sum_exp = answer[0].log_sum_exp;  // of the line itself
+    CHECK(same_line(answer[0], wanted));
+  }
+}
+
 TEST_CASE("an expander that takes another's place takes its bias, or that it has none", "[output_properties]") {
   std::mt19937_64 random(3);
   std::ptrdiff_t const size = 100, rows = 40;
@@ -271,7 +316,11 @@ TEST_CASE("dense_projection answers any query as log_softmax_top_k from its logi
       auto const weights = normal_numbers(random, size * d), bias = normal_numbers(random, size);
       auto const h = normal_numbers(random, rows * stride);
       auto const made = random_queries(random, static_cast<std::size_t>(rows), static_cast<std::size_t>(size));
-      auto const queries = views(made);
+      auto queries = views(made);
+      Added adds;
+      adds.numbers = normal_numbers(random, size);
+      for (auto& query : queries)
+        if (below(random, 4) == 0) query.process = &adds;
       DenseProjection projection({weights.data(), size, d, d}, bias, precision);
       LogSoftmaxTopK selection;
       Hidden<float> vectors{{h.data(), rows, d, stride}};

@@ -30,13 +30,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -195,7 +198,120 @@ void check_hashes(std::string const& name, S const& search) {
   }
 }
 
+/// Writes the scores of another table, so that a search decodes that one: its logits, or, where they are asked for, log-probabilities.
+struct OtherTable {
+  struct State {
+    std::uint64_t seed = 0;
+  };
+  static constexpr std::string_view name = "OtherTable";
+  Table table{};
+  bool falls = false;
+  std::int32_t throws_after = -1;  ///< tokens
+  float writes = 0;                ///< at the first token, if not 0
+
+  State initial(Sentence const& sentence) const { return {sentence.seed}; }
+  State next(State state, Token) const { return state; }
+  void edit(State const&, Output const&, std::vector<Edit>&) const {}
+  bool raising() const { return !falls; }
+  void process(State const& state, Output const& output, std::span<float> scores) const {
+    if (throws_after >= 0 && std::ssize(output.tokens) > throws_after && state.seed % 2 == 1)
+      throw std::runtime_error("no score for " + std::to_string(output.tokens.size()) + " tokens");
+    std::vector<double> logits(scores.size());
+    table.logits(state.seed, output.tokens, logits);
+    double sum = 0;
+    for (auto const x : logits) sum += std::exp(x);
+    for (std::size_t v = 0; v < scores.size(); ++v) scores[v] = static_cast<float>(logits[v] - std::log(sum));
+    if (writes != 0) scores[3] = writes;
+  }
+};
+
+template <class S>
+void check_other_table(S const& search, bool falls = false) {
+  Table const shown{.size = 12, .scale = 3, .eos_bias = 1}, other{.size = 12, .eos_bias = 2, .eos_slope = 0.1};
+  std::vector<TableRequest<S>> plain, processed;
+  for (std::uint64_t source = 0; source < 30; ++source) {
+    plain.push_back({.source = source, .seed = source});
+    processed.push_back({.source = source, .processors = OtherTable{other, falls}, .seed = source});
+  }
+  auto const expected = sluice::test::run<everything>(other, plain, search, Either{false});
+  for (auto const streams : {false, true}) {
+    auto const found = sluice::test::run<everything>(shown, processed, search, Either{streams});
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      INFO("source " << i << found[i].message);
+      REQUIRE(found[i].hypotheses.size() == expected[i].hypotheses.size());
+      for (std::size_t h = 0; h < found[i].hypotheses.size(); ++h) {
+        CHECK(found[i].hypotheses[h].tokens == expected[i].hypotheses[h].tokens);
+        CHECK(found[i].hypotheses[h].score == Approx(expected[i].hypotheses[h].score).margin(1e-4));
+      }
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("a processor of whole lines that writes another model's scores makes every search decode that model",
+          "[processors]") {
+  LengthLimits const length{.max = 12};
+  check_other_table(Greedy{.length = length});
+  check_other_table(BeamSearch{.width = 4, .n_best = 4, .length = length});
+  check_other_table(Sample{.samples = 3, .length = length});
+  check_other_table(Blockwise<>{.block = 4, .length = length});
+  check_other_table(StochasticBeam{.width = 3, .length = length});
+  check_other_table(DiverseBeamSearch{.search = {.width = 4, .n_best = 4, .length = length}, .groups = 2, .n_best = 3});
+  check_other_table(ExactSearch{.length = {.max = 7}}, true);
+}
+
+TEST_CASE("edits and sets act before a processor of whole lines, and probes keep their scores", "[processors]") {
+  // What others forbid stays forbidden to it: it sees -infinity, and this one only scales.
+  struct Halved {
+    struct State {};
+    State initial(Sentence const&) const { return {}; }
+    State next(State, Token) const { return {}; }
+    void edit(State, Output const&, std::vector<Edit>&) const {}
+    void process(State, Output const&, std::span<float> scores) const {
+      for (auto& x : scores) x *= 0.5f;
+    }
+  };
+  Table const table{.size = 12, .eos_bias = 1};
+  auto half = table;
+  half.scale /= 2, half.eos_bias /= 2, half.eos_slope /= 2;
+  Forbidden const forbidden({{3}, {4, 5}, {6, 7, 8}});
+  auto const decoded = [&](Table const& shown, LogitsProcessorList const& list) {
+    std::vector<TableRequest<Greedy>> requests;
+    for (std::uint64_t source = 0; source < 24; ++source)
+      requests.push_back({.source = source, .prefix = {static_cast<Token>(3 + source % 7)}, .processors = list});
+    return sluice::test::run<everything>(shown, requests, Greedy{.length = {.max = 12}});
+  };
+  auto const some = decoded(half, forbidden), same = decoded(table, {forbidden, Halved{}});
+  TokenBias const bias{{{5, 1.0f}, {6, -0.5f}}}, twice{{{5, 2.0f}, {6, -1.0f}}};
+  auto const biased = decoded(half, {bias, forbidden}), same_biased = decoded(table, {Halved{}, twice, forbidden});
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    CHECK(some[i].hypotheses.at(0).tokens == same[i].hypotheses.at(0).tokens);
+    CHECK(biased[i].hypotheses.at(0).tokens == same_biased[i].hypotheses.at(0).tokens);
+  }
+}
+
+TEST_CASE("what a processor of whole lines throws or writes wrongly ends its own request alone", "[processors]") {
+  Table const table{.size = 12};
+  TableModel<everything> model(table);
+  using R = TableRequest<Greedy>;
+  std::vector<R> requests;
+  for (std::uint64_t source = 0; source < 6; ++source)
+    requests.push_back({.source = source, .processors = OtherTable{table, false, 0}, .seed = source});
+  auto const results = decode(model, requests, Greedy{.length = {.min = 3, .max = 12}});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    CHECK(results[i].failure == (i % 2 == 1 ? Failure::search : Failure::none));
+    if (i % 2 == 1) CHECK(results[i].message == "no score for 1 tokens");
+  }
+  auto const written = [&](float x) {
+    std::vector<R> const one{{.source = 1, .processors = {NoRepeatNgram{3}, OtherTable{table, false, -1, x}}}};
+    return decode(model, one, Greedy{}).at(0).message;
+  };
+  CHECK(written(std::numeric_limits<float>::quiet_NaN()) ==
+        "sluice: processors[1], OtherTable = nan: is the score that it gives token 3: must be finite or -infinity");
+  CHECK(written(std::numeric_limits<float>::infinity()) ==
+        "sluice: processors[1], OtherTable = inf: is the score that it gives token 3: must be finite or -infinity");
+}
 
 TEST_CASE("every search gives what it gave before, under any list of processors", "[processors]") {
   LengthLimits const length{.max = 12};
@@ -293,6 +409,9 @@ TEST_CASE("a request whose processors its search cannot bear is refused by name"
   CHECK(refused(Processed(Greedy{}, StopSequences({.tokens = {{3}}})), bias) ==
         "sluice: processors[0] = Bias: adds to scores, so it must see where outputs end: put it into one list with the "
         "processor that ends them");
+  CHECK(refused(BestFirstBeam{}, OtherTable{}) ==
+        "sluice: processors[0] = OtherTable: adds to scores, and this search proves its result by "
+        "log-probabilities that only fall: use BeamSearch");
   CHECK(refused(Greedy{}, NoRepeatNgram{-1}) == "sluice: no_repeat_ngram.n = -1: must not be negative");
 }
 

@@ -21,6 +21,7 @@
 SLUICE_NAMES(stop)
 SLUICE_NAMES(may_follow)
 SLUICE_NAMES(bias)
+SLUICE_NAMES(process)
 
 namespace sluice::inline v0 {
 
@@ -72,7 +73,12 @@ struct BiasSum {
 ///    prefix. See Structure;
 ///  - `bias(state, place, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a BiasSum.
 ///    It requires `trivial()`, which returns whether it never adds anything. See Bias;
-///  - `raising()`, optional: whether its edits may raise scores after the softmax, which a search that proves its result does not bear.
+///  - `process(state, output, scores)`, optional: changes the scores [V] of the next token in place, as Hugging Face's `__call__(input_ids,
+///    scores)` does: the model's scores at Stage::before_softmax, log-probabilities at Stage::after_softmax (a beam), after all edits;
+///    -infinity forbids a token. It may run for several outputs at once, in threads. Only such a processor makes the output layer write whole
+///    lines, so prefer the others where they can say it. Sampling alone (greedy, Sample) edits before the softmax unless told otherwise;
+///  - `raising()`, optional: whether it may raise scores after the softmax, which a search that proves its result does not bear.
+///    Without it `edit` never does, and `process` may.
 template <class R>
 concept LogitsProcessor = std::copyable<typename R::State> &&
   requires(R const& rule, typename R::State const& state, Sentence const& sentence, Output const& output, Token token,
@@ -104,6 +110,12 @@ concept BiasingProcessor = LogitsProcessor<R> &&
     { rule.bias(state, place, edits) } -> std::same_as<BiasSum>;
     { rule.trivial() } -> std::same_as<bool>;
   };
+/// One that needs the scores of all tokens.
+template <class R>
+concept ScoringProcessor = LogitsProcessor<R> &&
+  requires(R const& rule, typename R::State const& state, Output const& output, std::span<float> scores) {
+    { rule.process(state, output, scores) } -> std::same_as<void>;
+  };
 /// One whose edits may raise scores.
 template <class R>
 concept RaisingProcessor = LogitsProcessor<R> && requires(R const& rule) { rule.raising(); };
@@ -122,6 +134,9 @@ consteval bool processor_names() {
   static_assert(BiasingProcessor<R> || !stray_bias<R>(),
                 "sluice: `bias` of a logits processor must be const, take (State const&, BiasPlace const&, "
                 "std::vector<Edit>&) and return a BiasSum; with it comes a const `bool trivial()`");
+  static_assert(ScoringProcessor<R> || !stray_process<R>(),
+                "sluice: `process` of a logits processor must be const, take (State const&, Output const&, "
+                "std::span<float>) and return nothing");
   static_assert(
       requires(R const& rule) { rule.check(); } || !stray_check<R>(),
       "sluice: check() of a logits processor must be const and take nothing");

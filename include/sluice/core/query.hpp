@@ -115,12 +115,27 @@ class TokenSet {
   std::vector<std::uint64_t> words_;
 };
 
+namespace detail {
+
+/// Changes the scores of a whole line in place.
+struct LineProcessor {
+  LineProcessor() = default;
+  LineProcessor(LineProcessor const&) = delete;
+  LineProcessor& operator=(LineProcessor const&) = delete;
+  virtual void process(std::span<float> scores) = 0;  ///< [V]
+
+ protected:
+  ~LineProcessor() = default;
+};
+
+}  // namespace detail
+
 /// What a search asks about one line. The fields `best` to `at_least` select the list: it holds every token that any of them
 /// selects, best first; equal scores in ascending order of tokens. Tokens of score -infinity are never listed. With `noise`,
 /// and only then, the order is that of the perturbed values.
 ///
-/// Order of processing: edits and `only` at Stage::before_softmax, shortlist, temperature, softmax, edits and `only` at
-/// Stage::after_softmax, selection. Every span must live until the answer has been given.
+/// Order of processing: edits, `only` and `process` at Stage::before_softmax, shortlist, temperature, softmax, edits, `only` and
+/// `process` at Stage::after_softmax, selection. Every span must live until the answer has been given.
 struct Query {
   double base = 0;        ///< the hypothesis' log-probability so far; like `rank`, used only by Group::keep
   std::int32_t rank = 0;  ///< its place in the beam: decides between equal candidates, the lower first
@@ -139,8 +154,10 @@ struct Query {
       nullptr;  ///< acts after the softmax. Only an expander with `static constexpr bool takes_shared_edits =
                 ///< true` sees it, and only in a query that is plain(): else it stands in `edits`
   Stage stage = Stage::before_softmax;
-  TokenSet const* only = nullptr;       ///< all other tokens are forbidden
-  TokenSet const* shortlist = nullptr;  ///< so are tokens not in this, always before the softmax
+  TokenSet const* only = nullptr;            ///< all other tokens are forbidden
+  detail::LineProcessor* process = nullptr;  ///< of processors that need all scores; only for an expander with `static
+                                             ///< constexpr bool processes_lines = true`
+  TokenSet const* shortlist = nullptr;       ///< so are tokens not in this, always before the softmax
   float temperature =
       1;  ///< scores are divided by it; > 0. If the best one would leave the range of floats, it is subtracted from
           ///< all of them first, on the host; log_sum_exp is then the largest float
@@ -157,8 +174,8 @@ struct Query {
   /// Whether nothing but the best and probes are asked for, after edits that are few, of log-probabilities.
   bool plain() const {
     constexpr std::size_t few = 256;
-    return stage == Stage::after_softmax && only == nullptr && noise == 0 && !selects() && !entropy &&
-           probes.size() + edits.size() <= few;
+    return stage == Stage::after_softmax && only == nullptr && process == nullptr && noise == 0 && !selects() &&
+           !entropy && probes.size() + edits.size() <= few;
   }
   /// Whether it asks for a list.
   bool lists() const { return best > 0 || selects(); }

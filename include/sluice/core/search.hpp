@@ -47,12 +47,13 @@ struct Sentence {
   double const* prefix_log_prob = nullptr;  ///< of the prefix: valid from the first advance on; null: 0
   std::int32_t source_length = -1;          ///< -1: unknown
   SourceGrowth const* growth =
-      nullptr;             ///< of a source that is not over: renewed before each step; null: nothing more will come
-  std::uint64_t seed = 0;  ///< of the sentence's random numbers
-  Abilities abilities{};   ///< of the model: which rows it may plan
-  Limits limits{};         ///< of the model
-  bool traced = false;     ///< Request::traced
-  bool confident = false;  ///< Request::confidence asks
+      nullptr;              ///< of a source that is not over: renewed before each step; null: nothing more will come
+  std::uint64_t seed = 0;   ///< of the sentence's random numbers
+  Abilities abilities{};    ///< of the model: which rows it may plan
+  Limits limits{};          ///< of the model
+  bool traced = false;      ///< Request::traced
+  bool confident = false;   ///< Request::confidence asks
+  bool whole_lines = true;  ///< Query::process is called
 };
 
 /// The progress of a sentence, for schedules.

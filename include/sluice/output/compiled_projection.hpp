@@ -47,6 +47,7 @@ std::unique_ptr<AnyProjection> make_projection(MatrixView<float const> weights, 
 class CompiledProjection {
  public:
   static constexpr bool takes_shared_edits = true;
+  static constexpr bool processes_lines = true;
 
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size

@@ -146,6 +146,7 @@ class ProjectionPass {
 class DenseProjection {
  public:
   static constexpr bool takes_shared_edits = true;
+  static constexpr bool processes_lines = true;
 
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size

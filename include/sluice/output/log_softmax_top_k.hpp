@@ -40,6 +40,7 @@ inline namespace SLUICE_ISA {
 class LogSoftmaxTopK {
  public:
   static constexpr bool takes_shared_edits = true;
+  static constexpr bool processes_lines = true;
 
   LogSoftmaxTopK() = default;
   /// \param bias  added to every line, [V], copied; empty: none

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ struct AnyFollower : Interface {
   virtual std::shared_ptr<TokenSet const> may_follow(std::int32_t left) const = 0;
   virtual void require_possible(Output const& output, std::int32_t left) const = 0;
   virtual BiasSum bias(BiasPlace const& place, std::vector<Edit>& edits) const = 0;
+  virtual void process(Output const& output, std::span<float> scores) const = 0;
 };
 
 struct AnyProcessor;
@@ -60,7 +62,7 @@ struct AnyProcessor : Interface {
   virtual std::unique_ptr<AnyFollower> follow(Sentence const& sentence, std::unique_ptr<AnyFollower> spare) const = 0;
   /// What puts processors around a search. Here, so that only a program with processors has the code.
   virtual std::unique_ptr<AnyProcessed> processed() const = 0;
-  bool ends = false, restricts = false, biases = false;
+  bool ends = false, restricts = false, biases = false, processes = false;
   std::string_view name = "one of yours";  ///< of its type, for messages
 };
 
@@ -109,6 +111,9 @@ struct FollowerOf final : AnyFollower {
     if constexpr (BiasingProcessor<R>) return rule->bias(after.back(), place, edits);
     else return {};
   }
+  void process([[maybe_unused]] Output const& output, [[maybe_unused]] std::span<float> scores) const override {
+    if constexpr (ScoringProcessor<R>) rule->process(after.back(), output, scores);
+  }
 
   R const* rule = nullptr;
   std::vector<State> after{};  // [n]: after n output tokens
@@ -119,12 +124,13 @@ struct ProcessorOf final : AnyProcessor {
   explicit ProcessorOf(R one) : rule(std::move(one)) {
     static_assert(processor_names<R>());
     ends = EndingProcessor<R>, restricts = RestrictingProcessor<R>, biases = BiasingProcessor<R>;
+    processes = ScoringProcessor<R>;
     if constexpr (requires { R::name; }) name = R::name;
   }
   void check() const override { check_processor(rule); }
   bool raises() const override {
     if constexpr (RaisingProcessor<R>) return rule.raising();
-    else return false;
+    else return ScoringProcessor<R>;
   }
   bool adds() const override {
     if constexpr (BiasingProcessor<R>) return !rule.trivial();

@@ -11,6 +11,7 @@
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/detail/known_ends.hpp>
 #include <sluice/core/detail/name_shared.hpp>
+#include <sluice/core/detail/processed_line.hpp>
 #include <sluice/core/detail/restricted_guesses.hpp>
 #include <sluice/core/detail/shifted_lines.hpp>
 #include <sluice/core/error.hpp>
@@ -38,6 +39,7 @@ class ProcessedSearch final : public AnyProcessed {
     branch_.clear(), guesses_.clear();
     for (auto& one : allowed_) one.reset();
     for (auto const& one : ending_) one.begun->clear(), one.scratch->clear();
+    for (auto const& one : lines_) one->clear();
     list_ = nullptr, search_ = nullptr;
   }
 
@@ -55,9 +57,9 @@ class ProcessedSearch final : public AnyProcessed {
     facts_ = search_->facts(sentence);
     vocabulary_ = sentence.vocabulary, prefix_ = sentence.prefix.size();
     ends_ = any_of(*list_, &AnyProcessor::ends) && !facts_.takes_prefix;
-    restricts_ = any_of(*list_, &AnyProcessor::restricts),
+    restricts_ = any_of(*list_, &AnyProcessor::restricts), processes_ = any_of(*list_, &AnyProcessor::processes);
     biasing_ = std::count_if(list_->begin(), list_->end(), [](auto const& one) { return one->biases; });
-    check_bearable();
+    check_bearable(sentence);
     most_ = facts_.takes_prefix ? static_cast<std::int32_t>(prefix_) : facts_.most;
     // The tokens in the first slot when the search first plans: all but the last of prompt and prefix.
     followed_.resize(static_cast<std::size_t>(slot_count()));
@@ -92,7 +94,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (biasing_ > 0 && boosts_.size() < queries.size()) boosts_.resize(queries.size());
     if (restricts_ && allowed_.size() < queries.size()) allowed_.resize(queries.size());
     std::size_t line = 0;
-    known_.clear(), shifts_.clear();
+    known_.clear(), shifts_.clear(), processed_ = 0;
     for (auto const& row : rows) {
       auto& kept_path = slot(row.to);
       kept_path.cut(row.length);
@@ -112,6 +114,7 @@ class ProcessedSearch final : public AnyProcessed {
   }
 
   bool advance(Expansion const& answer) override {
+    for (std::size_t i = 0; i < processed_; ++i) lines_[i]->rethrow();
     auto known = answer;
     if (ends_) known = known_.complete(known);
     if (biasing_ > 0) known = shifts_.shift(known);
@@ -142,13 +145,17 @@ class ProcessedSearch final : public AnyProcessed {
   Output output(std::span<Token const> tokens) const { return {tokens, prefix_, *vocabulary_}; }
 
   /// Refuses the processors that the search cannot bear.
-  void check_bearable() const {
+  void check_bearable(Sentence const& sentence) const {
     auto const& all = *list_;
     require(
         facts_.takes_processors, "processors", std::to_string(all.size()) + " of them",
         "the tokens of this search are frames, not texts: give it a rule of its own (CtcBeamSearch, TransducerBeam)");
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i]->adds() || all[i]->raises()) check_bearable(*all[i], "processors[" + std::to_string(i) + "]");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      require(!all[i]->processes || sentence.whole_lines, "processors[" + std::to_string(i) + "]", all[i]->name,
+              "needs the scores of whole lines, which the output layer of this model does not write: let step() "
+              "return Scores, or use DenseProjection");
   }
   void check_bearable(AnyProcessor const& one, std::string const& name) const {
     auto const adds = one.adds();
@@ -171,6 +178,7 @@ class ProcessedSearch final : public AnyProcessed {
     if (ends_) over = is_over(followed, query), known_.add(query, over);
     if (over) KnownEnds::ask_nothing(query);
     else edit(followed, query, edits_[line]);
+    if (processes_ && query.lists()) process_line(followed, query);  // before bias(): Query::plain()
     if (biasing_ > 0) bias(followed, query, boosts_[line], over);
     if (restricts_ && !over) restrict(followed, query, allowed_[line]);
   }
@@ -183,6 +191,13 @@ class ProcessedSearch final : public AnyProcessed {
     if (allowed.get() == nullptr) return;
     if (query.only != nullptr) allowed.keep(*query.only);
     query.only = allowed.get();
+  }
+  void process_line(Followed const& followed, Query& query) {
+    if (processed_ == lines_.size()) lines_.push_back(std::make_unique<ProcessedLine>());
+    auto& line = *lines_[processed_++];
+    line.begin(*list_, followed, output(followed.output()),
+               facts_.chooses_probes ? std::span<Token const>{} : query.probes);
+    query.process = &line;
   }
   /// Applies the processors to the guesses and adds certain tokens: as many as fit into a block, whatever number the search wanted.
   void guess() {
@@ -314,13 +329,15 @@ class ProcessedSearch final : public AnyProcessed {
   KnownEnds known_;
   ShiftedLines shifts_;
   RestrictedGuesses guesses_;
-  std::vector<Ending> ending_;     // [processor that ends outputs]
-  std::span<Token const> forced_;  // the forced prefix
-  std::vector<Token> output_;      // scratch
+  std::vector<Ending> ending_;                         // [processor that ends outputs]
+  std::vector<std::unique_ptr<ProcessedLine>> lines_;  // those of the last plan first
+  std::size_t processed_ = 0;                          // lines of the last plan
+  std::span<Token const> forced_;                      // the forced prefix
+  std::vector<Token> output_;                          // scratch
   std::size_t prefix_ = 0;
   std::ptrdiff_t biasing_ = 0;             // processors that add to scores
   std::int32_t most_ = Limits::unlimited;  // tokens of an output, for processors that add to scores
-  bool ends_ = false, restricts_ = false, planning_ = false;
+  bool ends_ = false, restricts_ = false, processes_ = false, planning_ = false;
   bool unasked_ = false;  // the end at the maximum length is not asked for
 };
 

@@ -47,7 +47,8 @@ Sentence begin_search(LoopState const& state, Running& s) {
                           .abilities = state.model.abilities,
                           .limits = state.model.limits,
                           .traced = request.traced,
-                          .confident = request.confidence.asks()};
+                          .confident = request.confidence.asks(),
+                          .whole_lines = state.model.processes_lines};
   s.search->begin(sentence);
   if (request.shortlist) {  // which stays as it is: the sentence may begin again
     auto& shortlist = s.shortlist = *request.shortlist;

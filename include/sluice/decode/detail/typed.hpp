@@ -80,6 +80,7 @@ struct ModelSideOf final : AnyModelSide {
     encodes = sluice::encodes(std::as_const(model)), proposes = sluice::proposes(std::as_const(model));
     attaches = AttachingModel<M>, remembers = RememberingModel<M>, grows = GrowingModel<M>;
     if constexpr (requires { E::answers_entropy; }) answers_entropy = E::answers_entropy;
+    if constexpr (requires { E::processes_lines; }) processes_lines = E::processes_lines;
   }
   std::int32_t source_length(void const* source) const override {
     return sluice::source_length(std::as_const(model), *static_cast<Source const*>(source));

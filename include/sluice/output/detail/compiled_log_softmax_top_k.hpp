@@ -40,6 +40,7 @@ inline namespace compiled {
 class LogSoftmaxTopK {
  public:
   static constexpr bool takes_shared_edits = true;
+  static constexpr bool processes_lines = true;
 
   LogSoftmaxTopK() : LogSoftmaxTopK(std::span<float const>{}) {}
   explicit LogSoftmaxTopK(std::span<float const> bias)

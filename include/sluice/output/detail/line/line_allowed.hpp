@@ -31,8 +31,8 @@ class LineAllowed {
   template <class = void>
   static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;
-    return query.only != nullptr && query.stage == Stage::after_softmax && query.noise == 0 && !query.selects() &&
-           query.edits.size() <= few;
+    return query.only != nullptr && query.stage == Stage::after_softmax && query.process == nullptr &&
+           query.noise == 0 && !query.selects() && query.edits.size() <= few;
   }
   /// How many of the best scores the pass is to find.
   static std::size_t wanted(Query const& query) {

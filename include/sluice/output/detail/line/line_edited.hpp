@@ -29,7 +29,7 @@ class LineEdited {
   static bool suffices(Query const& query) {
     auto const sorted = static_cast<std::size_t>(query.sorted.count) + static_cast<std::size_t>(query.sorted.second);
     return sorted > 0 && query.edits.size() - sorted <= few && query.only == nullptr &&
-           query.stage == Stage::after_softmax && query.noise == 0 && !query.selects();
+           query.stage == Stage::after_softmax && query.process == nullptr && query.noise == 0 && !query.selects();
   }
   static std::size_t wanted(Query const& query) {
     return query.best > 0 ? static_cast<std::size_t>(query.best) + spare : 0;

@@ -32,8 +32,8 @@ class LinePass {
     if (query.shared != nullptr) return true;  // Query::plain()
     constexpr std::size_t few = 64;            // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
-    return query.noise == 0 && !query.selects() && !query.entropy && query.probes.size() + query.edits.size() <= few &&
-           !(after && query.only != nullptr);
+    return query.process == nullptr && query.noise == 0 && !query.selects() && !query.entropy &&
+           query.probes.size() + query.edits.size() <= few && !(after && query.only != nullptr);
   }
   /// Whether blocks must go through change() first.
   static bool changes(Query const& query) {
@@ -190,7 +190,8 @@ class LinePass {
   }
 
   static bool edits_scores(Query const& query) {
-    return query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr);
+    return query.stage == Stage::before_softmax &&
+           (!query.edits.empty() || query.only != nullptr || query.process != nullptr);
   }
 
   /// Ranks the best after edits of their log-probabilities, into ranked_. Compares scores, since a log-probability is

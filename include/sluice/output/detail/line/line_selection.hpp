@@ -40,8 +40,10 @@ class LineSelection {
   template <class = void>
   void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
               std::span<Token const> tokens = {}) {
-    if (query.stage == Stage::before_softmax && (!query.edits.empty() || query.only != nullptr))
-      change(line, 0, query.edits, query.only);
+    if (query.stage == Stage::before_softmax) {
+      if (!query.edits.empty() || query.only != nullptr) change(line, 0, query.edits, query.only);
+      if (query.process != nullptr) query.process->process(line);
+    }
     if (query.shortlist != nullptr) mask(line, 0, *query.shortlist);
     centre_ = query.temperature != 1.0f ? divide(line, query.temperature) / static_cast<double>(query.temperature) : 0;
     answer_changed(line, LinePass::changes(query) ? Kind::logits : kind, query, lists, tokens);
@@ -75,10 +77,16 @@ class LineSelection {
     } else if (edited && line_edited_.choose(line, scan_.best(), norm, query)) {
       for (auto const& one : line_edited_.ranked()) lists.list(token(one.place), norm.rounded(one.value));
       for (auto const place : query.probes) lists.probe(norm.rounded(line_edited_.score(place)));
-    } else if (!before && (!query.edits.empty() || query.only != nullptr)) {
+    } else if (!before && (!query.edits.empty() || query.only != nullptr || query.process != nullptr)) {
       copy_scores(line, query.only, edited_);
       change(edited_, norm, query.edits, query.only);
-      select(edited_, norm, query);
+      if (query.process == nullptr) {
+        select(edited_, norm, query);
+      } else {  // which sees log-probabilities
+        for (auto& x : edited_) x = norm.rounded(x);
+        query.process->process(edited_);
+        select(edited_, LineNorm{}, query);
+      }
     } else {
       select(line, norm, query);
     }
