@@ -43,6 +43,7 @@
 #include <sluice/processor/phrase.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
+#include <sluice/processor/whisper.hpp>
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/commitment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>

@@ -12,6 +12,7 @@
 #include <sluice/processor/phrase.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
+#include <sluice/processor/whisper.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
@@ -19,6 +20,7 @@
 #include <sluice/search/exact_search.hpp>
 #include <sluice/search/forced_score.hpp>
 #include <sluice/search/greedy.hpp>
+#include <sluice/search/presets.hpp>
 #include <sluice/search/sample.hpp>
 #include <sluice/search/stochastic_beam.hpp>
 #include <sluice/speculative/blockwise.hpp>
@@ -247,7 +249,128 @@ void check_other_table(S const& search, bool falls = false) {
   }
 }
 
+/// A vocabulary as Whisper's: text 3 to 8, its end, three control tokens, the last `<|notimestamps|>`, and ten timestamps.
+struct WhisperLike {
+  static constexpr Token end = 9, none = 12, size = 23;
+  static constexpr int latest = 4;  ///< of the first timestamp
+  static constexpr Token suppressed = 7, first_suppressed = 14;
+  static Table table() { return {.size = size, .scale = 4, .has_eos = false, .second_eos = end}; }
+  static WhisperTimestamps rules() { return {.no_timestamps = none, .max_initial_timestamp_index = latest}; }
+};
+
+/// The rules of timestamps as the paper and openai/whisper's decoding say them, over the whole output each time.
+std::vector<float> by_the_rules(std::vector<Token> const& output, std::vector<float> scores) {
+  using W = WhisperLike;
+  auto const never = -std::numeric_limits<float>::infinity();
+  auto const is_time = [](Token token) { return token > W::none; };
+  scores[W::none] = never;
+  auto const last_is = !output.empty() && is_time(output.back());
+  auto const one_before_is = output.size() < 2 || is_time(output[output.size() - 2]);
+  Token latest = -1;
+  for (Token v = 0; v < W::size; ++v) {
+    auto& x = scores[static_cast<std::size_t>(v)];
+    if (last_is && one_before_is && is_time(v)) x = never;
+    if (last_is && !one_before_is && v < W::end) x = never;
+    for (auto const token : output)
+      if (is_time(token)) latest = token;
+    if (is_time(v) && (v < latest || (v == latest && !(last_is && !one_before_is)))) x = never;
+    if (output.empty() && (!is_time(v) || v - (W::none + 1) > W::latest)) x = never;
+  }
+  double all = 0, times = 0, text = 0;
+  for (Token v = 0; v < W::size; ++v) {
+    auto const p = std::exp(static_cast<double>(scores[static_cast<std::size_t>(v)]));
+    all += p;
+    if (is_time(v)) times += p;
+    else text = std::max(text, p);
+  }
+  if (times / all > text / all) std::fill(scores.begin(), scores.begin() + W::none + 1, never);
+  return scores;
+}
+/// The same as a processor, with the tokens that are suppressed.
+struct ByTheRules {
+  struct State {};
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+  void process(State, Output const& output, std::span<float> scores) const {
+    std::vector<float> line(scores.begin(), scores.end());
+    line[WhisperLike::suppressed] = -std::numeric_limits<float>::infinity();
+    if (output.tokens.size() == output.prefix)
+      line[WhisperLike::first_suppressed] = -std::numeric_limits<float>::infinity();
+    line = by_the_rules({output.tokens.begin(), output.tokens.end()}, line);
+    std::copy(line.begin(), line.end(), scores.begin());
+  }
+};
+
+template <class S>
+void check_timestamps(S const& search) {
+  using W = WhisperLike;
+  auto const decoded = [&](LogitsProcessorList const& list) {
+    std::vector<TableRequest<S>> requests;
+    for (std::uint64_t source = 0; source < 60; ++source) {
+      requests.push_back({.source = source, .processors = list, .seed = source});
+      if (source % 3 == 0) requests.back().prefix = {W::none + 2, 4};
+    }
+    return sluice::test::run<everything>(W::table(), requests, search, Either{false});
+  };
+  auto const expected = decoded(ByTheRules{});
+  auto const found = decoded({ForbidTokens{{W::suppressed}}, ForbidFirst{{W::first_suppressed}}, W::rules()});
+  std::size_t times = 0, texts = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    INFO("source " << i << found[i].message);
+    REQUIRE(found[i].ok());
+    REQUIRE(found[i].hypotheses.size() == expected[i].hypotheses.size());
+    for (std::size_t h = 0; h < found[i].hypotheses.size(); ++h) {
+      CHECK(found[i].hypotheses[h].tokens == expected[i].hypotheses[h].tokens);
+      CHECK(found[i].hypotheses[h].score == Approx(expected[i].hypotheses[h].score).margin(1e-4));
+      for (auto const token : found[i].hypotheses[h].tokens) ++(token > W::none ? times : texts);
+    }
+  }
+  CHECK(std::min(times, texts) > found.size());
+}
+
 }  // namespace
+
+TEST_CASE("Whisper's timestamps follow the rules that its paper says, in greedy search and in beams", "[processors]") {
+  using W = WhisperLike;
+  LengthLimits const length{.max = 12};
+  check_timestamps(Greedy{.length = length, .stage = Stage::before_softmax});
+  check_timestamps(Greedy{.length = length});
+  check_timestamps(BeamSearch{.width = 4, .n_best = 4, .length = length});
+  auto five = presets::ctranslate2(5);
+  five.length = length;
+  check_timestamps(five);
+
+  // Random lines after random outputs, of tokens that the rules would not allow, too.
+  std::mt19937_64 random(3);
+  Vocabulary const vocabulary{.size = W::size, .bos = 1, .eos = {W::end}};
+  auto const rules = W::rules();
+  std::size_t outweighed = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<Token> output(std::uniform_int_distribution<std::size_t>(0, 6)(random));
+    auto state = rules.initial({.vocabulary = &vocabulary});
+    for (auto& token : output) {
+      token = random() % 2 == 0 ? std::uniform_int_distribution(3, 8)(random)
+                                : std::uniform_int_distribution(W::none + 1, W::size - 1)(random);
+      state = rules.next(state, token);
+    }
+    std::vector<float> line(W::size);
+    for (auto& x : line)
+      x = random() % 8 == 0 ? -std::numeric_limits<float>::infinity() : std::normal_distribution<float>(0, 3)(random);
+    auto const expected = by_the_rules(output, line);
+    outweighed += expected[4] < line[4] && !output.empty() && output.back() <= W::none ? 1u : 0u;
+    rules.process(state, {output, 0, vocabulary}, line);
+    CHECK(line == expected);
+  }
+  CHECK(outweighed > 100);
+
+  CHECK_THROWS_WITH((WhisperTimestamps{.no_timestamps = 12, .max_initial_timestamp_index = -2}.check()),
+                    Catch::Matchers::StartsWith("sluice: whisper_timestamps.max_initial_timestamp_index = -2"));
+  for (auto const token : {-1, W::size - 1, W::end})
+    CHECK_THROWS_WITH(
+        (WhisperTimestamps{.no_timestamps = token}.initial({.vocabulary = &vocabulary})),
+        Catch::Matchers::StartsWith("sluice: whisper_timestamps.no_timestamps = " + std::to_string(token)));
+}
 
 TEST_CASE("a processor of whole lines that writes another model's scores makes every search decode that model",
           "[processors]") {
