@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snippets of docs/onnxruntime.md: onnxruntime FOLDER, which scripts/onnx_models.py has written. Prints tokens.
+// The snippets of docs/onnxruntime.md and docs/whisper.md: onnxruntime FOLDER [WHISPER], which scripts/onnx_models.py and
+// scripts/fetch-whisper have written. Prints tokens.
 // [include]
 #include <sluice/engine/onnxruntime.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/sluice.hpp>
 // [/include]
+#include <sluice/processor/penalties.hpp>
+#include <sluice/processor/whisper.hpp>
+#include <sluice/search/presets.hpp>
 
 #include <filesystem>
 #include <iostream>
@@ -57,11 +61,34 @@ void prompts(Ort::Env const& environment, std::filesystem::path const& file) {
   // [/prompts]
 }
 
+void whisper(Ort::Env const& environment, std::filesystem::path const& folder) {
+  Ort::SessionOptions const settings;
+  auto const load = [&](char const* file) { return sluice::load_onnx(environment, folder / file, settings); };
+  sluice::OnnxNumbers const features(80 * 3000);
+  std::vector<sluice::Token> const suppressed{1, 2, 7, 50258, 50358, 50359, 50360, 50361, 50362};
+  // [whisper]
+  sluice::OnnxEncoderDecoder<sluice::Scores<float>, sluice::OnnxNumbers> model(
+      {.decoder = load("decoder_model.onnx"), .encoder = load("encoder_model.onnx")},
+      {.bos = 50258,
+       .eos = {50257},
+       .length = 448,
+       .abilities = sluice::Abilities{.ragged = true, .blocks = true, .roll_back = true}});
+  auto search = sluice::presets::ctranslate2(5);
+  search.length = {.max = 224};
+  std::vector<sluice::Request<sluice::OnnxNumbers, sluice::BeamSearch>> requests{
+      {.source = features,               // [80, 3000]
+       .prompt = {50258, 50259, 50359},  // <|startoftranscript|>, <|en|>, <|transcribe|>
+       .processors = {sluice::ForbidTokens{suppressed}, sluice::ForbidFirst{{220, 50257}},
+                      sluice::WhisperTimestamps{.no_timestamps = 50363}}}};
+  print(sluice::decode(model, requests, search));
+  // [/whisper]
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: onnxruntime FOLDER\n";
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: onnxruntime FOLDER [WHISPER]\n";
     return 2;
   }
   std::filesystem::path const folder = argv[1];
@@ -70,4 +97,5 @@ int main(int argc, char** argv) {
   cut(environment, folder / "transformer");
   prompts(environment, folder / "tiny/model.onnx");
   prompts(environment, folder / "gru/model.onnx");
+  if (argc == 3) whisper(environment, argv[2]);
 }
