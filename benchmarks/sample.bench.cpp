@@ -78,8 +78,8 @@ void chain(benchmark::State& state, sluice::Sample const& options) {
   sluice::LogSoftmaxTopK expander;
   std::vector<sluice::Query> queries(lines);
   auto const samplers = options.chain();
-  std::vector<sluice::SamplerState> states(lines, samplers.begin());
-  sluice::SamplerChain::Scratch scratch;
+  std::vector<sluice::detail::SamplerState> states(lines, samplers.begin());
+  sluice::detail::SamplerScratch scratch;
   std::uint64_t step = 0;
   for (auto _ : state) {
     ++step;

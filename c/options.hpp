@@ -3,6 +3,7 @@
 /// The searches of the C interface, and their options by name.
 #pragma once
 
+#include <sluice/c/sluice.h>
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/logits_processor_list.hpp>
@@ -26,6 +27,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +49,22 @@ struct GrammarPotential : Indicator<Structure> {
 using Particles = ParticleSample<GrammarPotential>;
 using AnySearch = std::variant<Greedy, Beam, Sample, StochasticBeam, Blockwise<>, Particles>;
 
+/// A processor of the caller's.
+struct Callback {
+  static constexpr std::string_view name = "sluice_process";
+  struct State {};
+  sluice_process function = nullptr;
+  void* user = nullptr;
+
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+  void process(State, Output const& output, std::span<float> scores) const {
+    auto const told = function(user, output.tokens.data(), output.tokens.size(), scores.data(), scores.size());
+    if (told != 0) throw std::runtime_error("the processor returned " + std::to_string(told));
+  }
+};
+
 /// A search, and what its processors are made of.
 struct SearchOptions {
   std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles> plain;
@@ -55,6 +74,7 @@ struct SearchOptions {
   Structure structure{};
   InCatalogue items{};
   Bias bias{};
+  std::vector<Callback> callbacks{};
   std::vector<Phrase> stop_tokens{};
   std::vector<std::string> stop_strings{};
   std::int32_t stop_minimum = 0;
@@ -101,6 +121,7 @@ struct SearchOptions {
     if (!std::holds_alternative<Particles>(plain)) all.push_back(structure);
     all.push_back(items), all.push_back(bias);
     if (marks) all.push_back(GreenList{watermark});
+    for (auto const& one : callbacks) all.push_back(one);
     if (!stop_tokens.empty() || !stop_strings.empty()) all.push_back(stops(bytes));
     return all;
   }

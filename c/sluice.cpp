@@ -263,6 +263,15 @@ sluice_status sluice_search_prefer(sluice_search* search, sluice_bias const* bia
   });
 }
 
+sluice_status sluice_search_process(sluice_search* search, sluice_process process, void* user) {
+  return guarded([&] {
+    auto& its = not_null(search, "search");
+    sluice::require(process != nullptr, "process", "null", "must be a function");
+    its.options.callbacks.push_back({process, user});
+    return SLUICE_OK;
+  });
+}
+
 sluice_status sluice_decode(sluice_model* model, sluice_search const* search, sluice_request const* requests,
                             size_t count, size_t batch, sluice_results** results) {
   return guarded([&] {

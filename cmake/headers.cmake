@@ -290,7 +290,9 @@ set(SLUICE_HEADERS
   include/sluice/search/detail/particle_rejection.hpp
   include/sluice/search/detail/particle_weights.hpp
   include/sluice/search/detail/placement.hpp
+  include/sluice/search/detail/sampler_chain.hpp
   include/sluice/search/detail/single_output.hpp
+  include/sluice/search/detail/truncation.hpp
   include/sluice/search/detail/wanted_candidates.hpp
   include/sluice/search/diverse_beam_search.hpp
   include/sluice/search/exact_search.hpp
@@ -301,6 +303,7 @@ set(SLUICE_HEADERS
   include/sluice/search/particle_sample.hpp
   include/sluice/search/presets.hpp
   include/sluice/search/sample.hpp
+  include/sluice/search/samplers.hpp
   include/sluice/search/stochastic_beam.hpp
   include/sluice/sluice.hpp
   include/sluice/speculative/acceptance.hpp

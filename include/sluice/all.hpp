@@ -57,6 +57,7 @@
 #include <sluice/search/history.hpp>
 #include <sluice/search/length.hpp>
 #include <sluice/search/particle_sample.hpp>
+#include <sluice/search/samplers.hpp>
 #include <sluice/search/stochastic_beam.hpp>
 #include <sluice/sluice.hpp>
 #include <sluice/speculative/acceptance.hpp>

@@ -269,7 +269,7 @@ class Decoder:
                             "ParticleSample or Blockwise")
         if search._stop_bytes():
             self._set_bytes()
-        return search._create(self._compiled)
+        return search._create(self._compiled, self._state)
 
     def text(self, hypothesis: Hypothesis, search: Search | None = None, *, include_stop: bool = False) -> bytes:
         """The bytes of an output, up to the stop that ended it, or, with `include_stop`, up to that one's end.

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, call, create, expect, library, listed, path_bytes,
+from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, Process, call, create, expect, library, listed, need_numpy, path_bytes,
                        real, size_t, text_bytes, token_array, whole)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._model import State
     from .options import NoRepeatNgram, Penalties, Watermark
 
 Phrase = Sequence[int]
@@ -178,6 +179,10 @@ class Search:
     """Outputs with its phrases score more (Biased)."""
     watermark: Watermark | None = None
     """Marks in outputs, which detect_watermark() finds: Sample draws with any scheme, all others take green lists (GreenList)."""
+    logits_processors: Sequence[Callable[[list[int], Any], Any]] = ()
+    """Functions of the output so far and the scores of the next token, an array [V] that they change, or return another one: as vLLM's, and
+    Hugging Face's for one row. The model's scores; log-probabilities in a beam. Called once a row, behind all that is above. What one
+    raises ends its request. `generate` takes those of transformers."""
     stop: Sequence[str | bytes] = ()
     """Strings that end an output, wherever they begin and end within tokens (StopSequences). The model needs `token_bytes`."""
     stop_tokens: Sequence[Phrase] = ()
@@ -201,7 +206,7 @@ class Search:
                 raise ArgumentError(f"sluice: stop = {self.stop!r}: a string must not be empty")
         return [text.encode() if isinstance(text, str) else text for text in made]
 
-    def _create(self, compile_grammar: Callable[[Grammar], int]) -> SearchHandle:
+    def _create(self, compile_grammar: Callable[[Grammar], int], state: State) -> SearchHandle:
         if not self._kind:
             raise TypeError("sluice: Search is no search of its own: use Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample or "
                             "Blockwise")
@@ -224,6 +229,9 @@ class Search:
         if self.watermark is not None:
             with watermark_handle(self.watermark) as marks:
                 call("search_mark", made.handle, marks)
+        for i, processor in enumerate(listed(self.logits_processors, "logits_processors", "functions of tokens and scores")):
+            made.kept.append(_process(processor, f"logits_processors[{i}]", state))
+            call("search_process", made.handle, made.kept[-1], None)
         for phrase in listed(self.stop_tokens, "stop_tokens", "sequences of tokens"):
             tokens, count = token_array(phrase, "stop_tokens")
             if count == 0:
@@ -243,7 +251,32 @@ class SearchHandle:
 
     def __init__(self, handle: int):
         self.handle = handle
+        self.kept: list[Any] = []  # what the library calls
         weakref.finalize(self, library.sluice_search_free, handle)
+
+
+def _process(processor: Any, name: str, state: State) -> Any:
+    """A processor as the library calls it."""
+    if not callable(processor):
+        raise TypeError(f"sluice: {name} = {processor!r}: must be a function of tokens and scores")
+    numpy = need_numpy("logits_processors")
+
+    def process(_user: Any, tokens: Any, count: int, scores: Any, size: int) -> int:
+        try:
+            if state.stopped_by is not None:
+                return -1
+            line = numpy.ctypeslib.as_array(scores, (size,))
+            answer = processor(tokens[:count] if count else [], line)
+            if answer is not None and answer is not line:
+                answer = numpy.asarray(answer)
+                if answer.shape != line.shape:
+                    raise ValueError(f"{name} returned an array of shape {answer.shape}: must be {line.shape}")
+                line[:] = answer
+            return 0
+        except BaseException as error:
+            return state.failed(error)
+
+    return Process(process)
 
 
 @contextlib.contextmanager

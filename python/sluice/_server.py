@@ -30,6 +30,7 @@ class Submission(concurrent.futures.Future[Result]):
         self._server, self._errors = server, errors
         self._source: int | None = None
         self._trace: Any = None
+        self._kept: Any = None  # what the library calls for it
         self._settled: Callable[[list[int]], None] | None = None
 
     def cancel(self) -> bool:
@@ -126,6 +127,7 @@ class _State:
         self.submissions: dict[int, Submission] = {}
         self.changed = threading.Condition()
         self.entered = 0  # calls of the library that need the server
+        self.kept: list[Any] = []  # what the library calls
         self.done, self.settled = Done(self._on_done), Settled(self._on_settled)
 
     def _on_done(self, user: Any, seen: Any) -> None:
@@ -191,6 +193,7 @@ class Server:
             self._decoder._lock.release()
             raise
         self._state = _State(self._decoder._state)
+        self._state.kept += its_search.kept
         self._finalizer = weakref.finalize(self, _free, self._handle, self._state, self._decoder)
 
     def _alive(self) -> None:
@@ -223,11 +226,12 @@ class Server:
             state.submissions[key] = submission
             state.entered += 1
         filled, number = CRequest(), u64()
-        searches: dict[int, SearchHandle] = {}  # they live until the call below has returned
+        searches: dict[int, SearchHandle] = {}  # they live until the call below has returned, what they call until the end
         try:
             asked = to_request(request)
             self._decoder._refuse_prompt(asked, key - 1)
-            submission._source, submission._trace, _kept = self._decoder._fill(filled, asked, searches)
+            submission._source, submission._trace, _alive = self._decoder._fill(filled, asked, searches)
+            submission._kept = [search.kept for search in searches.values()]
             delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=real(seconds, "seconds"))
             if submission._settled is not None:
                 delivery.settled = state.settled

@@ -538,6 +538,46 @@ static void obeys(table* t) {
   sluice_model_free(model), sluice_model_free(silent);
 }
 
+/* Forbids what came last; fails behind three tokens, if told so. */
+static int no_double(void* user, sluice_token const* tokens, size_t count, float* scores, size_t vocabulary) {
+  if (count > 0 && (size_t)tokens[count - 1] < vocabulary) scores[tokens[count - 1]] = -INFINITY;
+  return user != NULL && count == 3 ? 17 : 0;
+}
+
+/* Processors of the caller's. */
+static void processes(table* t) {
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model* model = NULL;
+  sluice_search *const search = made("beam"), *const fails = made("greedy");
+  sluice_results* results = NULL;
+  uint64_t const source = 1;
+  sluice_request request = sluice_request_init();
+  sluice_result const* result = NULL;
+  size_t i;
+  int some = 1;
+  request.source = &source;
+  REFUSED(sluice_search_process(NULL, no_double, NULL), "search");
+  REFUSED(sluice_search_process(search, NULL, NULL), "process = null");
+  CHECK(sluice_search_process(search, no_double, NULL) == SLUICE_OK);
+  CHECK(sluice_search_process(fails, no_double, &some) == SLUICE_OK);
+  CHECK(sluice_search_set(fails, "min_length", 6) == SLUICE_OK &&
+        sluice_search_set(fails, "max_length", 9) == SLUICE_OK);
+  CHECK(sluice_search_set(search, "min_length", 6) == SLUICE_OK &&
+        sluice_search_set(search, "max_length", 9) == SLUICE_OK);
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  CHECK(sluice_decode(model, search, &request, 1, 1, &results) == SLUICE_OK);
+  result = sluice_results_at(results, 0);
+  CHECK(result->count > 0 && result->hypotheses[0].count >= 6);
+  for (i = 1; i < result->hypotheses[0].count; ++i)
+    CHECK(result->hypotheses[0].tokens[i] != result->hypotheses[0].tokens[i - 1]);
+  sluice_results_free(results);
+  CHECK(sluice_decode(model, fails, &request, 1, 1, &results) == SLUICE_OK);
+  result = sluice_results_at(results, 0);
+  CHECK(strcmp(result->failure, "search") == 0 && strcmp(result->message, "the processor returned 17") == 0);
+  sluice_results_free(results), sluice_model_free(model);
+  sluice_search_free(search), sluice_search_free(fails);
+}
+
 /* What is wrong with boosted phrases. */
 static void prefers(void) {
   static sluice_token const tokens[] = {5, 6};
@@ -825,6 +865,7 @@ int main(void) {
   serves(t);
   refuses(t);
   obeys(t);
+  processes(t);
   prefers();
   chooses(t);
   stops(t);

@@ -192,7 +192,7 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
       INFO("words " << words << ", seed " << seed << ": " << text(sample));
       auto const chain = sample.chain();
       auto state = chain.begin();
-      SamplerChain::Scratch scratch;
+      detail::SamplerScratch scratch;
       // A history of few tokens, so that much of it comes again.
       std::vector<Token> prompt, output;
       auto const some = 2 + draw.random() % 6;
@@ -216,7 +216,7 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
         Output const seen{output, 0, tokenizer.vocabulary()};
         rules.bias.edit({}, seen, edits), rules.penalties.edit(penalised, seen, edits);
         rules.dry.edit(repeated, seen, edits);
-        auto const left_by = [&](SamplerChain const& some_chain) {
+        auto const left_by = [&](auto const& some_chain) {
           Query query{.edits = edits};
           some_chain.ask(query, static_cast<std::int32_t>(size), state, 0);
           auto const answer =

@@ -150,7 +150,7 @@ TEST_CASE("beneath an expression, what is free is marked and found; what is cert
       auto const streamed = run<everything>(world.table, requests, structured, Streaming{.size = 3});
       for (std::size_t i = 0; i < results.size(); ++i) CHECK(same_outputs(streamed[i], results[i]));
       // In blocks, with the certain tokens verified and not chosen.
-      acceptance::Sampling const rule{.truncation = {.top_k = search.top_k}, .watermark = search.watermark};
+      acceptance::Sampling const rule{{.top_k = search.top_k, .watermark = search.watermark}};
       Blockwise<acceptance::Sampling> const blocks{.block = 5, .accept = rule, .length = {.max = most}};
       auto const in_blocks = run<everything>(world.table, marked_requests(blocks, structure, count),
                                              Processed<Blockwise<acceptance::Sampling>>{blocks, structure});

@@ -235,15 +235,15 @@ void check_other_table(S const& search, bool falls = false) {
     plain.push_back({.source = source, .seed = source});
     processed.push_back({.source = source, .processors = OtherTable{other, falls}, .seed = source});
   }
-  auto const expected = sluice::test::run<everything>(other, plain, search, Either{false});
+  auto const wanted = sluice::test::run<everything>(other, plain, search, Either{false});
   for (auto const streams : {false, true}) {
     auto const found = sluice::test::run<everything>(shown, processed, search, Either{streams});
     for (std::size_t i = 0; i < found.size(); ++i) {
       INFO("source " << i << found[i].message);
-      REQUIRE(found[i].hypotheses.size() == expected[i].hypotheses.size());
+      REQUIRE(found[i].hypotheses.size() == wanted[i].hypotheses.size());
       for (std::size_t h = 0; h < found[i].hypotheses.size(); ++h) {
-        CHECK(found[i].hypotheses[h].tokens == expected[i].hypotheses[h].tokens);
-        CHECK(found[i].hypotheses[h].score == Approx(expected[i].hypotheses[h].score).margin(1e-4));
+        CHECK(found[i].hypotheses[h].tokens == wanted[i].hypotheses[h].tokens);
+        CHECK(found[i].hypotheses[h].score == Approx(wanted[i].hypotheses[h].score).margin(1e-4));
       }
     }
   }

@@ -252,6 +252,52 @@ class Searches(unittest.TestCase):
             bias=bias, early_stopping=sluice.EarlyStopping(rule="exact")), errors="return")
         self.assertIn("early_stopping.rule = exact", result.message)
 
+    def test_logits_processors(self):
+        class Other(TableModel):  # what the processor makes of the model
+            def step(self, rows):
+                return super().step(rows) * 0.5 + np.arange(self.vocabulary.size, dtype=np.float32) % 3
+
+        def halve(tokens, scores):
+            scores *= 0.5
+
+        def rise(tokens, scores):
+            return scores + np.arange(len(scores)) % 3
+
+        def seen(results):
+            return [result.tokens for result in results]
+
+        for search in Greedy(length=LENGTH), sluice.Sample(length=LENGTH):
+            expected = seen(sluice.decode(Other(self.small), range(9), search))
+            self.assertEqual(seen(sluice.decode(TableModel(self.small), range(9), search.replace(logits_processors=[halve, rise]))), expected)
+            with sluice.Server(TableModel(self.small), Greedy(length=LENGTH)) as server:
+                sent = [server.submit(sluice.Request(i, search=Greedy(length=LENGTH, logits_processors=[halve, rise]))) for i in range(9)]
+                self.assertEqual(seen(one.result() for one in sent), seen(sluice.decode(Other(self.small), range(9), Greedy(length=LENGTH))))
+
+        lengths = []
+
+        def no_double(tokens, scores):  # log-probabilities, in a beam
+            self.assertLessEqual(scores.max(), 0)
+            lengths.append(len(tokens))
+            if tokens:
+                scores[tokens[-1]] = -math.inf
+
+        for result in sluice.decode(TableModel(self.small), range(9), BeamSearch(width=4, n_best=4, length=LENGTH, logits_processors=[no_double])):
+            for h in result.hypotheses:
+                self.assertTrue(all(a != b for a, b in zip(h.tokens, h.tokens[1:])), h.tokens)
+        self.assertGreater(max(lengths), 1)
+
+        def fails(tokens, scores):
+            if len(tokens) == 2:
+                raise LookupError("two")
+
+        result, = sluice.decode(TableModel(self.small), [1], Greedy(length=LengthLimits(min=4, max=9), logits_processors=[fails]), errors="return")
+        self.assertEqual((result.failure, len(result.hypotheses), type(result.cause)), ("search", 0, LookupError))
+        for wrong, message in [([3], r"logits_processors\[0\] = 3"), (rise, "logits_processors")]:
+            with self.assertRaisesRegex(TypeError, message):
+                sluice.decode(TableModel(self.small), [1], Greedy(logits_processors=wrong))
+        result, = sluice.decode(TableModel(self.small), [1], Greedy(logits_processors=[lambda tokens, scores: scores[1:]]), errors="return")
+        self.assertIn("returned an array of shape", str(result.cause))
+
 
 class Oracles(unittest.TestCase):
     """What other authors' programs found over the same table: tests/oracles/README.md."""

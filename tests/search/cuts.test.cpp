@@ -33,16 +33,16 @@ List random_list(std::mt19937_64& random) {
   return list;
 }
 
-List applied(Truncation const& truncation, List const& list) {
+List applied(detail::Truncation const& truncation, List const& list) {
   List scratch;
   auto const left = truncation.apply(list, scratch);
   return {left.begin(), left.end()};
 }
 
 /// What a chain leaves of a list that it requested, for a vocabulary of 9.
-List left_by(SamplerOptions const& options, List const& list, std::uint64_t noise = 5) {
-  SamplerChain const chain{options};
-  SamplerChain::Scratch scratch;
+List left_by(Sample const& options, List const& list, std::uint64_t noise = 5) {
+  auto const chain = options.chain();
+  detail::SamplerScratch scratch;
   chain.apply(list, 9, chain.begin(), noise, scratch);
   CHECK((scratch.left.empty() || scratch.left.front().log_prob == 0));
   auto const candidates = chain.candidates(scratch);
@@ -96,7 +96,8 @@ TEST_CASE("a truncation takes nothing where it is off, and no more of what the l
   CHECK(applied({.top_k = 2, .top_p = 0.5f}, two).size() == 1);
   CHECK(applied({.top_k = 2, .min_p = 0.5f}, two).size() == 1);
   CHECK(applied({.top_k = 2, .typical = 0.5f}, two).size() == 1);
-  for (auto const& first : {Truncation{.top_p = 0.5f}, Truncation{.min_p = 0.5f}, Truncation{.typical = 0.5f}})
+  for (auto const& first :
+       {detail::Truncation{.top_p = 0.5f}, detail::Truncation{.min_p = 0.5f}, detail::Truncation{.typical = 0.5f}})
     CHECK(applied(first, two) == two);  // that cut is made by the line
   CHECK(applied({.top_p = 0.999f, .min_p = 0.5f}, two).size() == 1);
   CHECK(applied({.min_p = 0.001f, .typical = 0.5f}, two).size() == 1);
@@ -120,13 +121,13 @@ TEST_CASE("samplers at the edges of what they cut", "[sample][chain]") {
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0}}, {{3, 0}, {4, -2000}}) == List{{4, 0}});
   CHECK(left_by({.xtc = {.probability = 1, .threshold = 0.3f}}, {{3, 0}, {4, -9}}).size() == 2);
   for (auto const range : {0.5f, 1.0f}) {  // no entropy and no temperature: only the best
-    SamplerOptions const heat{.temperature = 0.5f, .dynamic_temperature = {.range = range}};
+    Sample const heat{.temperature = 0.5f, .dynamic_temperature = {.range = range}};
     CHECK(left_by(heat, {{3, -1}, {4, -2000}, {5, -2000}}) == List{{3, 0}});
     CHECK(left_by(heat, {{3, -1}}) == List{{3, 0}});
   }
   // However low the temperature, and however little probability the best has, only the distance of the others from it
   // counts.
-  SamplerOptions const cold{
+  Sample const cold{
       .temperature = 0.001f, .xtc = {.probability = 1, .threshold = 0.3f}, .dynamic_temperature = {.range = 0.0001f}};
   CHECK(left_by(cold, {{3, -12}, {4, -12.001f}}).size() == 2);
   // adaptive-p: 5 - 10 d^2 / (1 + d), d = |p - t| / 0.3.
@@ -139,14 +140,14 @@ TEST_CASE("samplers at the edges of what they cut", "[sample][chain]") {
 TEST_CASE("adaptive-p at 0, and what both remember", "[sample][chain]") {
   List const list{{3, -1}, {4, -1}, {5, -2}};
   double const all = 2 * std::exp(-1.0) + std::exp(-2.0);
-  SamplerChain const adaptive{{.adaptive_p = {.target = 0, .decay = 0.5f}}};
+  auto const adaptive = Sample{.adaptive_p = {.target = 0, .decay = 0.5f}}.chain();
   auto state = adaptive.begin();
-  SamplerChain::Scratch scratch;
+  detail::SamplerScratch scratch;
   adaptive.apply(list, 9, state, 5, scratch);
   CHECK(adaptive.took(5, list, state, scratch) == list[2]);
   CHECK_THAT(static_cast<double>(state.weighted_sum), WithinAbs(std::exp(-2.0) / all, 1e-6));
   CHECK(state.weight == 2);
-  SamplerChain const mirostat{{.mirostat = {.tau = 0.75f, .eta = 0.5f}}};
+  auto const mirostat = Sample{.mirostat = {.tau = 0.75f, .eta = 0.5f}}.chain();
   state = mirostat.begin();
   CHECK(state.surprise == 1.5f);
   mirostat.apply(list, 9, state, 5, scratch);

@@ -33,8 +33,8 @@ void refused(auto const& options, std::string const& name) {
 }
 
 /// A chain's query with noise, for a vocabulary of 9.
-Query asked(SamplerOptions const& options, std::uint64_t noise) {
-  SamplerChain const chain{options};
+Query asked(Sample const& options, std::uint64_t noise) {
+  auto const chain = options.chain();
   Query query{.best = 7};
   chain.ask(query, 9, chain.begin(), noise);
   CHECK((query.normalise && !query.entropy && query.probes.empty()));
@@ -53,76 +53,72 @@ TEST_CASE("samplers do nothing by default", "[sample]") {
   CHECK((sample.temperature == 1 && sample.top_n_sigma == 0 && sample.min_keep == 1 && sample.samples == 1));
   CHECK((Xtc{}.threshold == 0.10f && DynamicTemperature{}.exponent == 1 && Mirostat{}.eta == 0.10f));
   CHECK((AdaptiveP{}.decay == 0.90f && StochasticBeam{}.width == 5 && StochasticBeam{}.temperature == 1));
-  Truncation const truncation;
+  detail::Truncation const truncation;
   CHECK((truncation.off() && truncation.top_k == 0 && truncation.top_p == 1));
   CHECK((truncation.min_p == 0 && truncation.typical == 1));
-  SamplerOptions const options;
-  CHECK((options.temperature == 1 && options.top_n_sigma == 0 && options.min_keep == 1 && options.plain()));
-  for (auto const& all : {options, static_cast<SamplerOptions const&>(sample.chain())}) {
-    CHECK_NOTHROW(all.check());
-    for (auto const sampler : SamplerOrder::hugging_face().samplers()) CHECK_FALSE(all.on(sampler));
-    CHECK_FALSE(all.on(static_cast<Sampler>(99)));
-  }
+  CHECK((sample.top_k == 0 && sample.top_p == 1 && sample.min_p == 0 && sample.typical == 1));
+  auto const chain = sample.chain();
+  CHECK(chain.plain());
+  CHECK_NOTHROW(chain.check());
+  for (auto const sampler : SamplerOrder::hugging_face().samplers()) CHECK_FALSE(chain.on(sampler));
+  CHECK_FALSE(chain.on(static_cast<Sampler>(99)));
   CHECK(std::string(name(static_cast<Sampler>(99))) == "unknown");
 }
 
 TEST_CASE("a truncation is off where none of its cuts is on", "[sample]") {
-  for (auto const& on :
-       {Truncation{.top_k = 1}, Truncation{.top_p = 0.99f}, Truncation{.min_p = 0.01f}, Truncation{.typical = 0.99f}})
+  for (auto const& on : {detail::Truncation{.top_k = 1}, detail::Truncation{.top_p = 0.99f},
+                         detail::Truncation{.min_p = 0.01f}, detail::Truncation{.typical = 0.99f}})
     CHECK_FALSE(on.off());
 }
 
 TEST_CASE("sample is plain where it is a temperature and then a truncation", "[sample]") {
-  for (auto const& plain : {SamplerOptions{.temperature = 0.5f}, SamplerOptions{.truncation = {.top_k = 3}},
-                            SamplerOptions{.temperature = 2, .truncation = {3, 0.5f, 0.1f, 0.9f}},
-                            SamplerOptions{.truncation = {.top_p = 0.5f, .typical = 0.5f}},
-                            SamplerOptions{.xtc = {.probability = 1, .threshold = 0.6f}, .min_keep = 0}})
-    CHECK(plain.plain());
+  for (auto const& plain :
+       {Sample{.temperature = 0.5f}, Sample{.top_k = 3},
+        Sample{.temperature = 2, .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .typical = 0.9f},
+        Sample{.top_p = 0.5f, .typical = 0.5f}, Sample{.xtc = {.probability = 1, .threshold = 0.6f}, .min_keep = 0}})
+    CHECK(plain.chain().plain());
   for (auto const& other :
-       {SamplerOptions{.top_n_sigma = 0.5f}, SamplerOptions{.xtc = {.probability = 0.1f}},
-        SamplerOptions{.dynamic_temperature = {.range = 0.5f}}, SamplerOptions{.mirostat = {.tau = 0.5f}},
-        SamplerOptions{.adaptive_p = {.target = 0}}, SamplerOptions{.adaptive_p = {.target = 0.5f}},
-        SamplerOptions{.min_keep = 2},
-        SamplerOptions{.temperature = 2, .truncation = {.top_k = 3}, .order = SamplerOrder::llama_cpp()},
-        SamplerOptions{.truncation = {.top_k = 3, .top_p = 0.5f}, .order = {Sampler::top_p, Sampler::top_k}},
-        SamplerOptions{.truncation = {.min_p = 0.5f, .typical = 0.5f}, .order = {Sampler::typical, Sampler::min_p}}})
-    CHECK_FALSE(other.plain());
+       {Sample{.top_n_sigma = 0.5f}, Sample{.xtc = {.probability = 0.1f}},
+        Sample{.dynamic_temperature = {.range = 0.5f}}, Sample{.mirostat = {.tau = 0.5f}},
+        Sample{.adaptive_p = {.target = 0}}, Sample{.adaptive_p = {.target = 0.5f}}, Sample{.min_keep = 2},
+        Sample{.temperature = 2, .top_k = 3, .order = SamplerOrder::llama_cpp()},
+        Sample{.top_k = 3, .top_p = 0.5f, .order = {Sampler::top_p, Sampler::top_k}},
+        Sample{.min_p = 0.5f, .typical = 0.5f, .order = {Sampler::typical, Sampler::min_p}}})
+    CHECK_FALSE(other.chain().plain());
 }
 
 TEST_CASE("options just within their bounds are taken, those beyond are refused", "[sample]") {
-  for (auto const& good :
-       {Truncation{.top_k = 1}, Truncation{.top_p = 0.001f}, Truncation{.min_p = 1}, Truncation{.typical = 0.001f}})
+  for (auto const& good : {Sample{.top_k = 1}, Sample{.top_p = 0.001f}, Sample{.min_p = 1}, Sample{.typical = 0.001f}})
     CHECK_NOTHROW(good.check());
-  refused(Truncation{.top_k = -1}, "top_k");
+  refused(Sample{.top_k = -1}, "top_k");
   for (auto const wrong : {-0.5f, 0.0f, 1.5f, infinity}) {
-    refused(Truncation{.top_p = wrong}, "top_p");
-    refused(Truncation{.typical = wrong}, "typical");
-    if (wrong != 0) refused(Truncation{.min_p = wrong}, "min_p");
+    refused(Sample{.top_p = wrong}, "top_p");
+    refused(Sample{.typical = wrong}, "typical");
+    if (wrong != 0) refused(Sample{.min_p = wrong}, "min_p");
   }
   for (auto const& good :
-       {SamplerOptions{.xtc = {.probability = 1, .threshold = 1}},
-        SamplerOptions{.xtc = {.probability = 0.5f, .threshold = 0}}, SamplerOptions{.mirostat = {.tau = 0.5f}},
-        SamplerOptions{.adaptive_p = {.target = 1, .decay = 0.99f}},
-        SamplerOptions{.adaptive_p = {.target = 0, .decay = 0}}, SamplerOptions{.min_keep = 0},
-        SamplerOptions{.truncation = {.top_k = 3}, .min_keep = 3}, SamplerOptions{.temperature = 0.01f}})
+       {Sample{.xtc = {.probability = 1, .threshold = 1}}, Sample{.xtc = {.probability = 0.5f, .threshold = 0}},
+        Sample{.mirostat = {.tau = 0.5f}}, Sample{.adaptive_p = {.target = 1, .decay = 0.99f}},
+        Sample{.adaptive_p = {.target = 0, .decay = 0}}, Sample{.min_keep = 0}, Sample{.top_k = 3, .min_keep = 3},
+        Sample{.temperature = 0.01f}})
     CHECK_NOTHROW(good.check());
   for (auto const wrong : {-0.5f, infinity}) {
-    refused(SamplerOptions{.temperature = wrong}, "temperature");
-    refused(SamplerOptions{.top_n_sigma = wrong}, "top_n_sigma");
-    refused(SamplerOptions{.xtc = {.probability = wrong}}, "xtc.probability");
-    refused(SamplerOptions{.xtc = {.threshold = wrong}}, "xtc.threshold");
-    refused(SamplerOptions{.dynamic_temperature = {.range = wrong}}, "dynamic_temperature.range");
-    refused(SamplerOptions{.dynamic_temperature = {.exponent = wrong}}, "dynamic_temperature.exponent");
-    refused(SamplerOptions{.mirostat = {.tau = wrong}}, "mirostat.tau");
-    refused(SamplerOptions{.mirostat = {.eta = wrong}}, "mirostat.eta");
-    refused(SamplerOptions{.adaptive_p = {.decay = wrong}}, "adaptive_p.decay");
+    refused(Sample{.temperature = wrong}, "temperature");
+    refused(Sample{.top_n_sigma = wrong}, "top_n_sigma");
+    refused(Sample{.xtc = {.probability = wrong}}, "xtc.probability");
+    refused(Sample{.xtc = {.threshold = wrong}}, "xtc.threshold");
+    refused(Sample{.dynamic_temperature = {.range = wrong}}, "dynamic_temperature.range");
+    refused(Sample{.dynamic_temperature = {.exponent = wrong}}, "dynamic_temperature.exponent");
+    refused(Sample{.mirostat = {.tau = wrong}}, "mirostat.tau");
+    refused(Sample{.mirostat = {.eta = wrong}}, "mirostat.eta");
+    refused(Sample{.adaptive_p = {.decay = wrong}}, "adaptive_p.decay");
   }
-  refused(SamplerOptions{.adaptive_p = {.target = 1.01f}}, "adaptive_p.target");
-  refused(SamplerOptions{.adaptive_p = {.decay = 0.995f}}, "adaptive_p.decay");
+  refused(Sample{.adaptive_p = {.target = 1.01f}}, "adaptive_p.target");
+  refused(Sample{.adaptive_p = {.decay = 0.995f}}, "adaptive_p.decay");
   for (auto const target : {0.0f, 0.5f})
-    refused(SamplerOptions{.mirostat = {.tau = 0.5f}, .adaptive_p = {.target = target}}, "adaptive_p.target");
-  refused(SamplerOptions{.min_keep = -1}, "min_keep");
-  refused(SamplerOptions{.truncation = {.top_k = 1}, .min_keep = 2}, "min_keep");
+    refused(Sample{.mirostat = {.tau = 0.5f}, .adaptive_p = {.target = target}}, "adaptive_p.target");
+  refused(Sample{.min_keep = -1}, "min_keep");
+  refused(Sample{.top_k = 1, .min_keep = 2}, "min_keep");
   CHECK_NOTHROW(StochasticBeam{.width = 1}.check());
   refused(StochasticBeam{.width = 0}, "width");
   refused(StochasticBeam{.width = -1}, "width");
@@ -148,7 +144,7 @@ TEST_CASE("an order holds each sampler once", "[sample]") {
 }
 
 TEST_CASE("a truncation asks for the list that its first cut leaves", "[sample]") {
-  auto const list_of = [](Truncation const& truncation) {
+  auto const list_of = [](detail::Truncation const& truncation) {
     Query query{.best = 7};
     truncation.ask(query, 9);
     return query;
@@ -174,16 +170,16 @@ TEST_CASE("a chain asks a line for no more than it needs", "[sample][chain]") {
     for (std::int32_t const keep : {0, 1, 3}) {
       auto const least = std::max(keep, 1);
       INFO("min_keep " << keep);
-      CHECK(same(asked({.truncation = {.top_k = 4}, .min_keep = keep}, noise), {.best = 4}));
-      CHECK(same(asked({.truncation = {.top_p = 0.5f}, .min_keep = keep}, noise), {.best = least, .mass = 0.5f}));
-      CHECK(same(asked({.truncation = {.min_p = 0.5f}, .min_keep = keep}, noise), {.best = least, .within = 0.5f}));
+      CHECK(same(asked({.top_k = 4, .min_keep = keep}, noise), {.best = 4}));
+      CHECK(same(asked({.top_p = 0.5f, .min_keep = keep}, noise), {.best = least, .mass = 0.5f}));
+      CHECK(same(asked({.min_p = 0.5f, .min_keep = keep}, noise), {.best = least, .within = 0.5f}));
       auto const typical = keep > 1 ? Query{.best = 9} : Query{.best = 0, .typical = 0.5f};  // the best may not stay
-      CHECK(same(asked({.truncation = {.typical = 0.5f}, .min_keep = keep}, noise), typical));
+      CHECK(same(asked({.typical = 0.5f, .min_keep = keep}, noise), typical));
     }
     // The first cut is made by the line, except for what the line cannot do.
-    CHECK(same(asked({.temperature = 2, .truncation = {.top_p = 0.5f, .typical = 0.5f}}, noise),
+    CHECK(same(asked({.temperature = 2, .top_p = 0.5f, .typical = 0.5f}, noise),
                {.best = 1, .mass = 0.5f, .temperature = 2}));
-    CHECK(same(asked({.temperature = 2, .truncation = {.top_p = 0.5f}, .order = SamplerOrder::llama_cpp()}, noise),
+    CHECK(same(asked({.temperature = 2, .top_p = 0.5f, .order = SamplerOrder::llama_cpp()}, noise),
                {.best = 1, .mass = 0.5f}));
     auto const certain = Xtc{.probability = 1}, never = Xtc{.probability = 1e-9f};
     CHECK(same(asked({.temperature = 2, .xtc = certain}, noise), {.best = 9, .temperature = 2}));
@@ -192,7 +188,7 @@ TEST_CASE("a chain asks a line for no more than it needs", "[sample][chain]") {
     CHECK(same(asked({.adaptive_p = {.target = 0}}, noise), {.best = 9}));
     CHECK(same(asked({.temperature = 2, .mirostat = {.tau = 0.5f}}, noise),
                {.best = 1, .at_least = 0.5f, .temperature = 2}));
-    CHECK(same(asked({.truncation = {.top_k = 3}, .mirostat = {.tau = 0.5f}}, noise), {.best = 3}));
+    CHECK(same(asked({.top_k = 3, .mirostat = {.tau = 0.5f}}, noise), {.best = 3}));
     CHECK(same(asked({.mirostat = {.tau = 100}}, noise), {.best = 1, .at_least = std::numeric_limits<float>::min()}));
   }
 }

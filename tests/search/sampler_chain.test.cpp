@@ -57,7 +57,7 @@ std::size_t place(Token token) { return static_cast<std::size_t>(token); }
 
 TEST_CASE("a chain leaves the candidates that its formulas leave, with their probabilities", "[sample][chain]") {
   LogSoftmaxTopK expander;
-  SamplerChain::Scratch scratch;
+  detail::SamplerScratch scratch;
   std::mt19937_64 random(1);
   std::size_t checked = 0, doubtful = 0, drawn = 0;
   for (int round = 0; round < 3000; ++round) {

@@ -76,9 +76,9 @@ TEST_CASE("a rule that samples asks as Sample does, and draws with its noise", "
   for (std::uint64_t seed = 0; seed < 50; ++seed)
     for (std::int32_t position = 0; position < 3; ++position) {
       Query plain{.best = 9}, cut{.best = 9};
-      Sampling{.temperature = 0.5f}.ask(plain, seed, position, 10);
+      Sampling{{.temperature = 0.5f}}.ask(plain, seed, position, 10);
       CHECK((plain.best == 1 && plain.temperature == 0.5f && plain.noise == Sample::noise(seed, 0, position)));
-      Sampling const three{.temperature = 0.25f, .truncation = {.top_k = 3}};
+      Sampling const three{{.temperature = 0.25f, .top_k = 3}};
       three.ask(cut, seed, position, 10);
       CHECK((cut.best == 3 && cut.temperature == 0.25f && cut.noise == 0));
       CHECK(three.own(line, seed, position, scratch) == draw(line.best, Sample::noise(seed, 0, position)));
@@ -95,10 +95,12 @@ TEST_CASE("a rule that samples asks as Sample does, and draws with its noise", "
 
 TEST_CASE("rules of acceptance refuse what makes no sense", "[acceptance]") {
   for (auto const bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
-    CHECK(complaint(Sampling{.temperature = bad}).find("accept.temperature") != std::string::npos);
+    CHECK(complaint(Sampling{{.temperature = bad}}).find("accept.sample.temperature") != std::string::npos);
     CHECK(complaint(Rejection{.temperature = bad}).find("accept.temperature") != std::string::npos);
   }
-  CHECK(complaint(Sampling{.truncation = {.top_p = 0}}).find("top_p") != std::string::npos);
+  CHECK(complaint(Sampling{{.top_p = 0}}).find("top_p") != std::string::npos);
+  CHECK(complaint(Sampling{{.samples = 2}}).find("accept.sample.samples = 2: must be 1") != std::string::npos);
+  CHECK(complaint(Sampling{{.mirostat = {.tau = 5}}}).find("accept.sample = a chain of samplers") != std::string::npos);
   CHECK(complaint(TopK{0}).find("accept.n") != std::string::npos);
   CHECK(complaint(Distance{-1}).find("accept.epsilon") != std::string::npos);
   CHECK((complaint(TopK{1}).empty() && complaint(Distance{0}).empty() && complaint(Sampling{}).empty()));

@@ -320,7 +320,7 @@ TEST_CASE("options that make no sense are refused by name", "[blockwise]") {
   refuses(Blockwise<acceptance::TopK>{.block = 4, .minimum = 5}, "minimum = 5");
   refuses(Blockwise<acceptance::TopK>{.accept = {0}}, "accept.n = 0");
   refuses(Blockwise<acceptance::Distance>{.accept = {-1}}, "accept.epsilon = -1");
-  refuses(Blockwise<acceptance::Sampling>{.accept = {.temperature = 0}}, "accept.temperature = 0");
+  refuses(Blockwise<acceptance::Sampling>{.accept = {{.temperature = 0}}}, "accept.sample.temperature = 0");
   refuses(Blockwise<>{.adaptive = true, .cost = -1}, "cost = -1");
   refuses(Blockwise<acceptance::TopK>{.adaptive = true, .cost = 0}, "cost = 0");
   refuses(Blockwise<acceptance::Rejection>{.adaptive = true, .cost = 0}, "cost = 0");

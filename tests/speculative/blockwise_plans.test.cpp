@@ -73,7 +73,7 @@ TEST_CASE("blocks draft, plan and answer as told, whatever state and result held
           return acceptance::Distance{static_cast<std::int32_t>(random() % 3)};
         }).forced > 50);
   run_all<acceptance::Sampling>(4, [](auto& random) {
-    return acceptance::Sampling{.temperature = 0.5f, .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
+    return acceptance::Sampling{{.temperature = 0.5f, .top_k = static_cast<std::int32_t>(random() % 4)}};
   });
   run_all<acceptance::Rejection>(5, [](auto&) { return acceptance::Rejection{}; });
 }
@@ -134,7 +134,7 @@ TEST_CASE("options of blocks are what their documentation says, and within bound
          Blockwise<acceptance::Rejection>{}.cost == 0.25));
   CHECK((acceptance::TopK{}.n == 2 && acceptance::Distance{}.epsilon == 2 && acceptance::Rejection{}.temperature == 1));
   acceptance::Sampling const sampling;
-  CHECK((sampling.temperature == 1 && sampling.truncation.off()));
+  CHECK((sampling.sample.temperature == 1 && sampling.sample.top_k == 0));
   auto const number = std::numeric_limits<double>::infinity();
   CHECK(complaint(Blockwise<>{.block = 1, .branches = 1, .nodes = 0}).empty());
   CHECK(complaint(Blockwise<acceptance::TopK>{.accept = {1}, .minimum = 4}).empty());

@@ -30,21 +30,21 @@ TEST_CASE("sampled blocks are what Sample draws with the same seed, whoever gues
   std::size_t right_twin = 0, right_greedy = 0, rounds_twin = 0, rounds_greedy = 0;
   for (int round = 0; round < 60; ++round) {
     Table const table{.size = 10, .scale = 4, .eos_bias = -2, .eos_slope = 0.1, .order = 2};
-    acceptance::Sampling rule{.temperature = 0.5f + 0.25f * static_cast<float>(random() % 5)};
-    if (random() % 2 == 0) rule.truncation.top_k = static_cast<std::int32_t>(1 + random() % 5);
-    if (random() % 2 == 0) rule.truncation.top_p = 0.8f;
-    if (random() % 3 == 0) rule.truncation.min_p = 0.1f;
-    if (random() % 3 == 0) rule.truncation.typical = 0.9f;
+    acceptance::Sampling rule{{.temperature = 0.5f + 0.25f * static_cast<float>(random() % 5)}};
+    if (random() % 2 == 0) rule.sample.top_k = static_cast<std::int32_t>(1 + random() % 5);
+    if (random() % 2 == 0) rule.sample.top_p = 0.8f;
+    if (random() % 3 == 0) rule.sample.min_p = 0.1f;
+    if (random() % 3 == 0) rule.sample.typical = 0.9f;
     LengthLimits const length{.min = static_cast<std::int32_t>(random() % 4), .max = 20};
     std::vector<std::uint64_t> seeds(9);
     for (auto& seed : seeds) seed = random();
     CheckedGuess model{TableModel<everything>(table)}, draft{TableModel<everything>(table)};
     auto const expected = decode(model, seeds,
-                                 Sample{.temperature = rule.temperature,
-                                        .top_k = rule.truncation.top_k,
-                                        .top_p = rule.truncation.top_p,
-                                        .min_p = rule.truncation.min_p,
-                                        .typical = rule.truncation.typical,
+                                 Sample{.temperature = rule.sample.temperature,
+                                        .top_k = rule.sample.top_k,
+                                        .top_p = rule.sample.top_p,
+                                        .min_p = rule.sample.min_p,
+                                        .typical = rule.sample.typical,
                                         .length = length});
     Blockwise<acceptance::Sampling> const search{
         .block = static_cast<std::int32_t>(1 + random() % 6), .accept = rule, .length = length};

@@ -213,10 +213,9 @@ TEST_CASE("sampled trees are what Sample draws; rules hold in every branch", "[b
     LengthLimits const length{.min = 2, .max = 16};
     auto const kind = kinds[random() % kinds.size()];
     auto const branches = static_cast<std::int32_t>(2 + random() % 4);
-    acceptance::Sampling const rule{.temperature = 0.7f,
-                                    .truncation = {.top_k = static_cast<std::int32_t>(random() % 4)}};
+    acceptance::Sampling const rule{{.temperature = 0.7f, .top_k = static_cast<std::int32_t>(random() % 4)}};
     auto const drawn = run<everything>(table, tree_requests<Sample>(seed, table, 6),
-                                       Sample{.temperature = 0.7f, .top_k = rule.truncation.top_k, .length = length});
+                                       Sample{.temperature = 0.7f, .top_k = rule.sample.top_k, .length = length});
     using Now = Processed<Greedy>;
     using NowInBlocks = Processed<Blockwise<>>;
     auto const now = run<everything>(table, tree_requests<Now>(seed, table, 6), Now{Greedy{.length = length}, {}});

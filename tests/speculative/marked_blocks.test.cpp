@@ -37,13 +37,13 @@ TEST_CASE("marked blocks are what Sample marks with the same seed, whoever guess
   for (int round = 0; round < 40; ++round) {
     Table const table{.size = 10, .scale = 4, .eos_bias = -2, .eos_slope = 0.1, .order = 2};
     constexpr Scheme schemes[] = {Scheme::gumbel, Scheme::synthid, Scheme::red_green};
-    acceptance::Sampling rule{.temperature = 0.75f,
-                              .watermark = {.scheme = schemes[round % 3],
-                                            .prf = round % 2 == 0 ? WatermarkPrf::sluice : WatermarkPrf::philox,
-                                            .key = WatermarkKey(random()),
-                                            .width = static_cast<std::int32_t>(1 + random() % 3)}};
-    if (round % 6 == 0) rule.watermark.second = 0.4f;
-    if (random() % 2 == 0) rule.truncation.top_k = static_cast<std::int32_t>(2 + random() % 5);
+    acceptance::Sampling rule{{.temperature = 0.75f,
+                               .watermark = {.scheme = schemes[round % 3],
+                                             .prf = round % 2 == 0 ? WatermarkPrf::sluice : WatermarkPrf::philox,
+                                             .key = WatermarkKey(random()),
+                                             .width = static_cast<std::int32_t>(1 + random() % 3)}}};
+    if (round % 6 == 0) rule.sample.watermark.second = 0.4f;
+    if (random() % 2 == 0) rule.sample.top_k = static_cast<std::int32_t>(2 + random() % 5);
     std::vector<TableRequest<Sample>> plain(6);
     std::vector<TableRequest<Blockwise<acceptance::Sampling>>> requests(6);
     for (std::size_t i = 0; i < plain.size(); ++i) {
@@ -53,10 +53,10 @@ TEST_CASE("marked blocks are what Sample marks with the same seed, whoever guess
     }
     CheckedGuess model{TableModel<everything>(table)}, draft{TableModel<everything>(table)};
     auto const expected = decode(model, plain,
-                                 Sample{.temperature = rule.temperature,
-                                        .top_k = rule.truncation.top_k,
+                                 Sample{.temperature = rule.sample.temperature,
+                                        .top_k = rule.sample.top_k,
                                         .length = {.max = 20},
-                                        .watermark = rule.watermark});
+                                        .watermark = rule.sample.watermark});
     Blockwise<acceptance::Sampling> const search{
         .block = static_cast<std::int32_t>(1 + random() % 6), .accept = rule, .length = {.max = 20}};
     auto const check = [&](auto& proposing, std::size_t& its_tokens, std::size_t& its_rounds) {
@@ -207,5 +207,5 @@ TEST_CASE("rejection refuses marks that change what guesses are judged by", "[wa
   CHECK(says({.scheme = Scheme::gumbel, .prf = WatermarkPrf::philox, .key = key, .second = 0.5f}) ==
         "sluice: accept.watermark.prf = philox: would need the whole line for what remains of it: choose sluice, or "
         "accept by acceptance::Sampling");
-  CHECK_THROWS_AS((acceptance::Sampling{.watermark = {.scheme = Scheme::gumbel}}.check()), std::invalid_argument);
+  CHECK_THROWS_AS((acceptance::Sampling{{.watermark = {.scheme = Scheme::gumbel}}}.check()), std::invalid_argument);
 }

@@ -191,8 +191,8 @@ TEST_CASE("a list of proposers gives greedy's output and Sample's, bit for bit, 
     check(Speculated{model, DraftModel(small), PromptLookup()}, exact, greedy);
     check(Speculated{model, SuffixDecoding(cache), AtRandom(random()), PromptLookup(), DraftModel(small)}, exact,
           greedy);
-    acceptance::Sampling const rule{.temperature = 0.8f};
-    auto const sampled = decode(model, seeds, Sample{.temperature = rule.temperature, .length = length});
+    acceptance::Sampling const rule{{.temperature = 0.8f}};
+    auto const sampled = decode(model, seeds, Sample{.temperature = rule.sample.temperature, .length = length});
     Blockwise<acceptance::Sampling> const drawing{
         .block = block, .accept = rule, .length = length, .branches = branches};
     check(Speculated{model, AtRandom(random()), PromptLookup(), DraftModel(small, {}, rule)}, drawing, sampled);

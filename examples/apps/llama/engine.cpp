@@ -131,8 +131,11 @@ void Engine::guess(Options const& options) {
   }
   draft_ = std::make_unique<Loaded>(options.draft, options, 0);
   auto& draft = draft_->model();
-  sluice::acceptance::Sampling const sampling{options.temperature,
-                                              {options.top_k, options.top_p, options.min_p, options.typical}};
+  sluice::acceptance::Sampling const sampling{{.temperature = options.temperature,
+                                               .top_k = options.top_k,
+                                               .top_p = options.top_p,
+                                               .min_p = options.min_p,
+                                               .typical = options.typical}};
   if (options.search == SearchName::sample)
     model_.emplace(sluice::Speculated(*rolling_, sluice::DraftModel(draft, sluice::LogSoftmaxTopK{}, sampling)));
   else model_.emplace(sluice::Speculated(*rolling_, sluice::DraftModel(draft)));

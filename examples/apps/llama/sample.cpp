@@ -11,12 +11,15 @@ int run_sample(Options const& o, Engine& engine, sluice::Grammar const& grammar)
   sluice::LengthLimits const length{.min = o.min_length, .max = o.max_length};
   if (o.blockwise())
     return run(o, engine, grammar,
-               sluice::Blockwise<sluice::acceptance::Sampling>{
-                   .block = o.block,
-                   .accept = {o.temperature, {o.top_k, o.top_p, o.min_p, o.typical}},
-                   .length = length,
-                   .adaptive = o.adaptive,
-                   .branches = o.branches});
+               sluice::Blockwise<sluice::acceptance::Sampling>{.block = o.block,
+                                                               .accept = {{.temperature = o.temperature,
+                                                                           .top_k = o.top_k,
+                                                                           .top_p = o.top_p,
+                                                                           .min_p = o.min_p,
+                                                                           .typical = o.typical}},
+                                                               .length = length,
+                                                               .adaptive = o.adaptive,
+                                                               .branches = o.branches});
   auto samplers = o.samplers;
   if (samplers.dry.multiplier > 0)
     samplers.dry.breakers =

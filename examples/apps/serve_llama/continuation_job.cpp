@@ -27,8 +27,7 @@ decltype(Continuing::search) search_of(ContinuationSettings const& settings) {
     auto sample = settings.sample;
     sample.samples = settings.outputs, sample.length = length, sample.watermark = settings.watermark;
     if (guesses && sample.chain().plain())
-      return Any(sluice::Blockwise<sluice::acceptance::Sampling>{
-          .block = block, .accept = {sample.temperature, sample.truncation(), sample.watermark}, .length = length});
+      return Any(sluice::Blockwise<sluice::acceptance::Sampling>{.block = block, .accept = {sample}, .length = length});
     return Any(sample);
   }
   if (guesses)

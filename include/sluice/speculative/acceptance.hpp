@@ -287,30 +287,34 @@ struct Distance {
 /// the same noise (DraftModel with this rule) is accepted more often than one that takes its best token. So it is under a
 /// Watermark: the output carries the marks of Sample's.
 struct Sampling {
-  float temperature = 1;    ///< as in Sample; > 0
-  Truncation truncation{};  ///< as in Sample, whose fields top_k, top_p, min_p and typical it gathers
-  Watermark watermark{};    ///< as in Sample
+  /// Its temperature, top_k, top_p, min_p and typical, in an order that Hugging Face's keeps, and its watermark. Blockwise has the length.
+  Sample sample{};
 
   static constexpr bool lossless = true;
   void check() const {
-    require(temperature > 0 && std::isfinite(temperature), "accept.temperature", temperature, "must be a number > 0");
-    truncation.check(), watermark.check();
+    require(sample.temperature > 0 && std::isfinite(sample.temperature), "accept.sample.temperature",
+            sample.temperature, "must be a number > 0");
+    sample.check();
+    require(sample.samples == 1, "accept.sample.samples", sample.samples, "must be 1");
+    require(samplers().plain(), "accept.sample", "a chain of samplers",
+            "must be a temperature, top_k, top_p, min_p and typical alone, in this order");
   }
   void ask(Query& query, std::uint64_t seed, std::int32_t position, std::int32_t vocabulary_size) const {
-    query.temperature = temperature;
+    auto const truncation = samplers().truncation();
+    query.temperature = sample.temperature;
     if (truncation.off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
     else truncation.ask(query, vocabulary_size);
   }
   template <class = void>
   Candidate own(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) const {
-    auto const list = truncation.apply(line.best, scratch);
+    auto const list = samplers().truncation().apply(line.best, scratch);
     return list.empty() ? Candidate{-1, 0} : draw(list, Sample::noise(seed, 0, position));
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
   template <class = void>
   detail::Marker marker() const {
-    return detail::Marker(watermark);
+    return detail::Marker(sample.watermark);
   }
   detail::MarkScratch mark_scratch() const { return {}; }
   /// The mark of token `position`, before which the output is `text`, prefix included; a draft's guess has the same.
@@ -329,20 +333,23 @@ struct Sampling {
   void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
                   std::int32_t vocabulary_size) const {
     if (!mark.marked) return;
-    if (marker.by_noise() && truncation.off()) query.noise = mark.place.noise;
-    else query.noise = 0, truncation.ask(query, vocabulary_size);
+    if (marker.by_noise() && samplers().truncation().off()) query.noise = mark.place.noise;
+    else query.noise = 0, samplers().truncation().ask(query, vocabulary_size);
   }
   /// own() for such a token.
   template <class = void>
   Candidate own_marked(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch,
                        detail::Marker const& marker, detail::Mark const& mark, detail::MarkScratch& weights) const {
-    auto const list = truncation.apply(line.best, scratch);
+    auto const list = samplers().truncation().apply(line.best, scratch);
     if (list.empty()) return {-1, 0};
     auto const noise = Sample::noise(seed, 0, position);
     if (list.size() == 1) return list[0];
     if (!mark.marked || marker.by_noise()) return draw(list, marker.noise(mark, noise));
     return list[marker.draw(list, mark, noise, weights)];
   }
+
+ private:
+  detail::SamplerChain<Sample const&> samplers() const { return {sample}; }
 };
 
 }  // namespace acceptance

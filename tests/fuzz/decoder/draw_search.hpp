@@ -164,7 +164,7 @@ inline FuzzSearch draw_search(Bytes& bytes) {
       break;
     }
     default: {
-      auto blockwise = draw_blockwise(bytes, acceptance::Sampling{.temperature = bytes.pick({1.0f, 0.5f})});
+      auto blockwise = draw_blockwise(bytes, acceptance::Sampling{{.temperature = bytes.pick({1.0f, 0.5f})}});
       s.chosen = Processed(std::move(blockwise), draw_restraint(bytes));
     }
   }
