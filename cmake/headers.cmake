@@ -474,6 +474,7 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
   include/sluice/engine/detail/ctranslate2_batch.hpp
   include/sluice/engine/detail/llama_batch.hpp
+  include/sluice/engine/detail/llama_swap.hpp
   include/sluice/engine/detail/onnxruntime_batch.hpp
   include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
