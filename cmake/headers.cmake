@@ -165,6 +165,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/structure_definition.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
+  include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
   include/sluice/grammar/detail/trie_nodes.hpp
   include/sluice/grammar/detail/utf8.hpp

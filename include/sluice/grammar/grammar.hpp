@@ -63,7 +63,8 @@ class Grammar {
   /// Whether it allows any text.
   bool trivial() const { return automaton_ == nullptr; }
 
-  /// Whether a whole text matches. For single texts: nothing is cached between calls.
+  /// Whether a whole text matches. For single texts: nothing is cached between calls. A token that the grammar names stands for its name.
+  /// \throws std::invalid_argument  for a grammar that names tokens by number, or all but some
   /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
   template <class = void>
   bool matches(std::string_view text) const;

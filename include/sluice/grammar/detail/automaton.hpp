@@ -5,6 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/expressions.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +23,7 @@ namespace sluice::inline v0::detail {
 /// A repetition with a count is one loop: places in its body stand for as many places as it has repetitions, each with
 /// the number of those before it. Loops are not nested within a rule: an inner one is a rule of its own.
 ///
-/// There is no left recursion.
+/// There is no left recursion. What reads a token leads nowhere before the automaton is bound to a vocabulary: see bound().
 class Automaton {
  public:
   struct Place {
@@ -49,6 +51,9 @@ class Automaton {
   struct Text {
     std::int32_t first, count;  // states of one automaton
   };
+  struct TokenPlace {
+    std::int32_t place, terminal, to;  // a state without edges; bind() makes them
+  };
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
     std::int32_t to;
@@ -70,8 +75,10 @@ class Automaton {
   std::vector<std::int32_t> targets;  // of splits
   std::vector<ByteEdge> edges;        // of states
   std::vector<Loop> loops;
-  std::vector<std::int32_t> left;      // [state of a text that is counted]: the fewest characters to its end
-  std::vector<Text> texts;             // in order
+  std::vector<std::int32_t> left;  // [state of a text that is counted]: the fewest characters to its end
+  std::vector<Text> texts;         // in order
+  std::vector<TokenPlace> token_places;
+  std::vector<TokenTerminal> terminals;
   std::vector<std::int32_t> start;     // [rule]; -1: not used
   std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone
   std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty
