@@ -123,6 +123,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
+  include/sluice/grammar/detail/free_text.hpp
   include/sluice/grammar/detail/gbnf.hpp
   include/sluice/grammar/detail/grammar_definition.hpp
   include/sluice/grammar/detail/interner.hpp
@@ -162,6 +163,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
   include/sluice/grammar/detail/stable_vector.hpp
+  include/sluice/grammar/detail/structural_tag_rules.hpp
   include/sluice/grammar/detail/structure_definition.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
@@ -171,6 +173,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/structural_tag.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/language.hpp

@@ -164,6 +164,31 @@ class Expressions {
     return static_cast<std::int32_t>(rules.size()) - 1;
   }
 
+  /// Takes over the rules of others; returns the number to add to theirs.
+  template <class = void>
+  std::int32_t include(Expressions const& other) {
+    require(std::int64_t{size()} + other.size() <= limits_.size, "limits.size", limits_.size,
+            "the grammar has more places than that");
+    auto const ids = size(), parts = static_cast<std::int32_t>(parts_.size());
+    auto const automata = static_cast<std::int32_t>(automata_.size());
+    auto const terminals = static_cast<std::int32_t>(terminals_.size()), first = static_cast<std::int32_t>(rules.size());
+    for (auto one : other.all_) {
+      one.first += parts;
+      if (one.kind == Kind::call) one.rule += first;
+      if (one.kind == Kind::automaton) one.rule += automata;
+      if (one.kind == Kind::token) one.rule += terminals;
+      all_.push_back(one);
+    }
+    for (auto const part : other.parts_) parts_.push_back(part + ids);
+    automata_.insert(automata_.end(), other.automata_.begin(), other.automata_.end());
+    terminals_.insert(terminals_.end(), other.terminals_.begin(), other.terminals_.end());
+    for (auto const& rule : other.rules) {
+      rules.push_back(rule);
+      if (rule.expression >= 0) rules.back().expression += ids;
+    }
+    return first;
+  }
+
   Expression const& operator[](Id id) const { return all_[index(id)]; }
   template <class = void>
   std::span<Id const> parts(Id id) const {

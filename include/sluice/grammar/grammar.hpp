@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -28,6 +29,8 @@ class Grammar {
  public:
   /// Accepts any text.
   Grammar() = default;
+  /// Used by readers of other notations.
+  explicit Grammar(std::shared_ptr<detail::Automaton const> automaton) : automaton_(std::move(automaton)) {}
 
   /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::Gbnf for the syntax.
   /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if one is left-recursive, or

@@ -119,6 +119,12 @@ class TokenBinder {
   Bound bound() {
     for (auto const& terminal : a_.terminals) sets_.push_back(tokens_of(terminal));
     divide();
+    if (parts_.empty()) {  // the vocabulary has none of them, and none must be there
+      auto a = a_;
+      for (auto const& one : a_.token_places) lead(a, one.place, {});
+      a.token_places.clear();
+      return {std::make_shared<Automaton const>(std::move(a)), nullptr};
+    }
     std::vector<std::int32_t> key{size_};
     for (auto const& one : parts_) {
       key.push_back(-1);
@@ -145,7 +151,8 @@ class TokenBinder {
       for (auto const token : trie_.named(name)) {
         found = true;
         if (!hidden(token)) usable = true;
-        all.emplace_back(token, token);
+        // One that may be left out stands for the text that is its name: tokens with bytes are read as that.
+        if (!terminal.optional || trie_.bytes(token).empty()) all.emplace_back(token, token);
       }
       if (!found && !terminal.optional && !terminal.complement)
         refuse(terminal,
