@@ -169,6 +169,9 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/tool_call_reader.hpp
+  include/sluice/grammar/detail/tool_call_rules.hpp
+  include/sluice/grammar/detail/tool_layouts.hpp
   include/sluice/grammar/detail/trie_nodes.hpp
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
@@ -176,6 +179,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/structural_tag.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
+  include/sluice/grammar/tool_calls.hpp
   include/sluice/language.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/checked.hpp

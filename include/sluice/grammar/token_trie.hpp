@@ -124,6 +124,14 @@ class TokenTrie {
     if (node > 0) out.insert(out.end(), tokens(node).begin(), tokens(node).end());
     return out;
   }
+  /// The bytes of a token, or the name of one without: for readers of texts that control tokens mark.
+  template <class = void>
+  std::string_view spelling(Token token) const {
+    auto const own = bytes(token);
+    if (!own.empty() || data_ == nullptr) return own;
+    auto const i = std::ranges::find(data_->names, token, &std::pair<std::string, Token>::second);
+    return i == data_->names.end() ? own : std::string_view(i->first);
+  }
   /// What was made of this trie before for a key, else what make() makes; the last few are kept. For grammars that name tokens.
   template <class Make>
   std::shared_ptr<void const> kept(std::vector<std::int32_t> const& key, Make const& make) const {

@@ -121,7 +121,7 @@ class JsonSchema : JsonArrays {
   template <class = void>
   Id around() {
     auto const most = texts_.style().space;
-    if (most == 0) return out_.optional(out_.byte('\n', '\n'));
+    if (most == 0 || texts_.style().tidy) return out_.optional(out_.byte('\n', '\n'));
     return out_.repeat(out_.choice({out_.byte('\t', '\n'), out_.byte('\r', '\r'), out_.byte(' ', ' ')}), 0, most);
   }
   template <class = void>

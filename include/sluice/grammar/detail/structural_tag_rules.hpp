@@ -118,7 +118,7 @@ class TagRules {
       auto const c = text[i];
       if (c == close) return i > 1 ? i + 1 : 0;
       auto const upper = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/';
-      if (text[0] == '[' ? !upper : c <= ' ' || c == '<' || c == '=' || c == '"') return 0;
+      if (text[0] == '[' ? !upper : static_cast<unsigned char>(c) <= ' ' || c == '<' || c == '=' || c == '"') return 0;
     }
     return 0;
   }
@@ -248,22 +248,7 @@ class StructuralTag {
   std::string_view source(JsonValue const& value) const {
     if (!value.is(Kind::object) && !value.is(Kind::boolean)) fail(value, "a schema must be an object, true or false");
     if (value.is(Kind::boolean)) return value.truth ? "true" : "false";
-    std::int32_t open = 0;
-    auto in_string = false;
-    for (auto i = value.place; i < text_.size(); ++i) {
-      auto const c = text_[i];
-      if (in_string) {
-        if (c == '\\') ++i;
-        else in_string = c != '"';
-      } else if (c == '"') {
-        in_string = true;
-      } else if (c == '{' || c == '[') {
-        ++open;
-      } else if ((c == '}' || c == ']') && --open == 0) {
-        return text_.substr(value.place, i + 1 - value.place);
-      }
-    }
-    fail(value, "does not end");
+    return json_source(text_, value);
   }
 
   // Tokens.
