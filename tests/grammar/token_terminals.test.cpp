@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -249,6 +250,45 @@ TEST_CASE("tokens as terminals: more kinds than spare bytes", "[grammar]") {
     CHECK(structure.complete(structure.next(after, 2)) == (token % 7 != 0));
   }
   CHECK_FALSE(set->contains(300));
+}
+
+TEST_CASE("an answer behind reasoning has the masks of one grammar for both", "[grammar]") {
+  Words const words{{"a", "b", "\n", "ab", "<x>", "", ""}, {{"<c>", 5}}};
+  auto const answer = R"((a "a" [ab]{3,20} | <c>+ ("b" "a"?)*)
+a ::= "b" | "a" a "b")";
+  auto const alone = Grammar::from_gbnf(std::string("root ::= ") + answer);
+  int sets = 0;
+  for (auto const budget : {0, 2, -1}) {
+    auto const most = budget < 0 ? std::string() : std::to_string(budget);
+    Structure const joined(after_reasoning(alone, {.begin = "<c>", .end = "<x>", .budget = budget}), words.trie());
+    Structure const whole(Grammar::from_gbnf("root ::= <c> !<x>{0," + most + "} <x> \"\\n\"{0,2} " + answer),
+                          words.trie());
+    auto const compare = [&](auto const& self, Structure::State const& one, Structure::State const& other,
+                             int steps) -> void {
+      REQUIRE(joined.complete(one) == whole.complete(other));
+      for (auto const left : {3, 6, 9, Limits::unlimited}) {
+        auto const a = joined.may_follow(one, left)->words(), b = whole.may_follow(other, left)->words();
+        REQUIRE(std::ranges::equal(a, b));
+      }
+      ++sets;
+      for (Token token = 0; steps > 0 && token < words.end(); ++token)
+        if (auto const next = joined.next(one, token); joined.alive(next))
+          self(self, next, whole.next(other, token), steps - 1);
+    };
+    compare(compare, joined.start(), whole.start(), 5);
+  }
+  CHECK(sets > 300);
+  // As text, with a budget of characters.
+  auto const text = after_reasoning(Grammar::from_regex("[0-9]+"), {.end = "</t>", .budget = 4, .tokens = false});
+  CHECK(text.matches("</t></t>1") == false);
+  CHECK(text.matches("é</x</t>\n\n12"));
+  CHECK_FALSE(text.matches("é</xx</t>12"));
+  CHECK_FALSE(text.matches("é</x</t>\n\n\n12"));
+  CHECK(after_reasoning(Grammar(), {.end = "</t>", .tokens = false}).matches("a</t>b</t>c"));
+  CHECK_THROWS_WITH(after_reasoning(alone, {.end = ""}), "sluice: reasoning.end = : must not be empty");
+  CHECK_THROWS_WITH(after_reasoning(alone, {.budget = -2}), "sluice: reasoning.budget = -2: must be -1 or more");
+  CHECK_THROWS_WITH(after_reasoning(alone.behind_space()),
+                    "sluice: answer = behind_space(): is not supported behind reasoning");
 }
 
 TEST_CASE("tokens as terminals: names, and what is refused", "[grammar]") {

@@ -7,6 +7,7 @@
 
 #include <sluice/grammar/expressions.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,49 @@ class Automaton {
   bool behind_space = false;           // a leading space of the text is not part of it
   std::array<std::uint8_t, 256> class_of{};
   std::vector<std::uint8_t> first_of;  // [class]: its first byte
+
+  /// The texts of this one, followed by those of another.
+  template <class = void>
+  void append(Automaton const& other) {
+    auto const place = nodes(), target = static_cast<std::int32_t>(targets.size());
+    auto const edge = static_cast<std::int32_t>(edges.size()), loop = static_cast<std::int32_t>(loops.size());
+    auto const rule = rules(), terminal = static_cast<std::int32_t>(terminals.size());
+    auto const moved = [](std::int32_t i, std::int32_t by) { return i < 0 ? i : i + by; };
+    for (auto one : other.places) {
+      one.to = moved(one.to, place), one.within = moved(one.within, loop);
+      if (one.kind == Place::split) one.first += target;
+      if (one.kind == Place::state) one.first += edge;
+      if (one.kind == Place::call) one.first += rule;
+      if (one.kind == Place::loop || one.kind == Place::again) one.first += loop;
+      places.push_back(one);
+    }
+    for (auto const one : other.targets) targets.push_back(one + place);
+    for (auto const& one : other.edges) edges.push_back({one.first, one.last, one.to + place});
+    for (auto one : other.loops) {
+      one.body = moved(one.body, place), one.to = moved(one.to, place), one.again = moved(one.again, place);
+      loops.push_back(one);
+    }
+    left.resize(at(place));
+    left.insert(left.end(), other.left.begin(), other.left.end());
+    for (auto const& one : other.texts) texts.push_back({one.first + place, one.count});
+    for (auto const& one : other.token_places)
+      token_places.push_back({one.place + place, one.terminal + terminal, one.to + place});
+    terminals.insert(terminals.end(), other.terminals.begin(), other.terminals.end());
+    for (auto const one : other.start) start.push_back(moved(one, place));
+    nullable.insert(nullable.end(), other.nullable.begin(), other.nullable.end());
+    auto const ranks = std::ranges::max(rank) + 1;  // all different, for those that are used
+    for (auto const one : other.rank) rank.push_back(one + ranks);
+    // Both are called by one more rule.
+    auto const second = other.root + rule, end = nodes();
+    places.push_back({.kind = Place::end});
+    places.push_back({.kind = Place::call, .to = end, .first = second});
+    places.push_back({.kind = Place::call, .to = end + 1, .first = root});
+    start.push_back(end + 2);
+    nullable.push_back(nullable[at(root)] != 0 && nullable[at(second)] != 0 ? 1 : 0);
+    rank.push_back(std::ranges::min(rank) - 1);
+    root = rules() - 1;
+    classify();
+  }
 
   /// Computes the byte classes. All other members must be set.
   template <class = void>

@@ -66,9 +66,9 @@ class TagRules {
   /// Any text in which these do not occur. \param most  characters; -1: any number
   template <class = void>
   Id free(std::vector<std::string> const& excludes, std::int32_t most = -1) {
-    auto texts = excludes.empty() ? TextAutomaton::anything() : FreeText({}, excludes).without();
-    if (most >= 0) texts = texts.up_to(most);
-    return out_.automaton(TextBytes::utf8(texts));
+    if (most == 0) return out_.empty();
+    auto const texts = excludes.empty() ? TextAutomaton::anything() : FreeText({}, excludes).without();
+    return out_.automaton(TextBytes::utf8(texts, most));
   }
   /// Free text in which triggers lead to what follows them, and free text goes on behind that.
   /// \param once  nothing goes on
