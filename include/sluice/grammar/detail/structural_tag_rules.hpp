@@ -185,7 +185,11 @@ class StructuralTag {
       all.back().rest = out_.sequence({rules_.marked(std::string_view(begin).substr(all.back().trigger.size())),
                                        content, rules_.marked(string(one, "end"))});
     }
-    return rules_.triggered(all, {}, false);
+    try {
+      return rules_.triggered(all, {}, false);
+    } catch (std::length_error const& e) {
+      fail(root, std::string("triggers: lead to ") + e.what());
+    }
   }
 
   // Fields.
