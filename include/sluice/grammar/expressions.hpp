@@ -171,7 +171,8 @@ class Expressions {
             "the grammar has more places than that");
     auto const ids = size(), parts = static_cast<std::int32_t>(parts_.size());
     auto const automata = static_cast<std::int32_t>(automata_.size());
-    auto const terminals = static_cast<std::int32_t>(terminals_.size()), first = static_cast<std::int32_t>(rules.size());
+    auto const terminals = static_cast<std::int32_t>(terminals_.size()),
+               first = static_cast<std::int32_t>(rules.size());
     for (auto one : other.all_) {
       one.first += parts;
       if (one.kind == Kind::call) one.rule += first;
@@ -179,6 +180,7 @@ class Expressions {
       if (one.kind == Kind::token) one.rule += terminals;
       all_.push_back(one);
     }
+    parts_.reserve(parts_.size() + other.parts_.size());
     for (auto const part : other.parts_) parts_.push_back(part + ids);
     automata_.insert(automata_.end(), other.automata_.begin(), other.automata_.end());
     terminals_.insert(terminals_.end(), other.terminals_.begin(), other.terminals_.end());

@@ -103,7 +103,9 @@ class Automaton {
       if (one.kind == Place::loop || one.kind == Place::again) one.first += loop;
       places.push_back(one);
     }
+    targets.reserve(targets.size() + other.targets.size());
     for (auto const one : other.targets) targets.push_back(one + place);
+    edges.reserve(edges.size() + other.edges.size());
     for (auto const& one : other.edges) edges.push_back({one.first, one.last, one.to + place});
     for (auto one : other.loops) {
       one.body = moved(one.body, place), one.to = moved(one.to, place), one.again = moved(one.again, place);
@@ -111,13 +113,17 @@ class Automaton {
     }
     left.resize(at(place));
     left.insert(left.end(), other.left.begin(), other.left.end());
+    texts.reserve(texts.size() + other.texts.size());
     for (auto const& one : other.texts) texts.push_back({one.first + place, one.count});
+    token_places.reserve(token_places.size() + other.token_places.size());
     for (auto const& one : other.token_places)
       token_places.push_back({one.place + place, one.terminal + terminal, one.to + place});
     terminals.insert(terminals.end(), other.terminals.begin(), other.terminals.end());
+    start.reserve(start.size() + other.start.size());
     for (auto const one : other.start) start.push_back(moved(one, place));
     nullable.insert(nullable.end(), other.nullable.begin(), other.nullable.end());
     auto const ranks = std::ranges::max(rank) + 1;  // all different, for those that are used
+    rank.reserve(rank.size() + other.rank.size());
     for (auto const one : other.rank) rank.push_back(one + ranks);
     // Both are called by one more rule.
     auto const second = other.root + rule, end = nodes();

@@ -30,6 +30,7 @@ class FreeText {
     for (std::size_t i = 0; i < ends.size(); ++i) nodes_[add(ends[i])].ends.push_back(i);
     for (auto const& one : never) nodes_[add(one)].never = true;
     std::vector<std::size_t> open;
+    open.reserve(nodes_.size());
     for (auto const& [c, to] : nodes_[0].next) open.push_back(to);
     for (std::size_t i = 0; i < open.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const node = open[i];

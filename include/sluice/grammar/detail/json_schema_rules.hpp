@@ -132,6 +132,7 @@ class JsonSchema : JsonArrays {
       if (!clause.some.empty() || clause.least > 0 || clause.most >= 0)
         unsupported(source, "counts or conditions of members are not supported where they are written as elements");
       std::vector<std::pair<Path const*, std::string const*>> order;
+      order.reserve(clause.members.size());
       for (auto const& [name, member] : clause.members) order.emplace_back(&member.path, &name);
       std::sort(order.begin(), order.end(), [](auto const& a, auto const& b) { return *a.first < *b.first; });
       std::vector<Id> parts;

@@ -364,6 +364,7 @@ class StructuralTag {
   Id by_token(JsonValue const& value, std::vector<std::pair<JsonValue const*, Id>> const& all, Around const& around,
               bool once) {
     std::vector<JsonValue const*> taken;
+    taken.reserve(all.size() + 1);
     for (auto const& one : all) taken.push_back(one.first);
     if (around.token != nullptr) taken.push_back(around.token);
     auto const rule = out_.add_rule("tokens and tags");
@@ -497,6 +498,7 @@ class StructuralTag {
   template <class = void>
   Id with_separator(JsonValue const& value) {
     std::vector<Id> tags;
+    tags.reserve(list(value, "tags").size());
     for (auto const& one : list(value, "tags")) tags.push_back(tag(one));
     auto const separator = rules_.marked(string(value, "separator"));
     auto const any = new_rule("tags", out_.choice(tags));

@@ -77,6 +77,7 @@ class TokenBinder {
                                     ": a text does not say which tokens it is made of; only names of tokens stand for "
                                     "their text");
       std::vector<std::int32_t> firsts;
+      firsts.reserve(set.names.size());
       for (auto const& name : set.names) {
         auto next = to;
         for (auto i = name.size(); i-- > 0;) {
@@ -117,6 +118,7 @@ class TokenBinder {
 
   template <class = void>
   Bound bound() {
+    sets_.reserve(a_.terminals.size());
     for (auto const& terminal : a_.terminals) sets_.push_back(tokens_of(terminal));
     divide();
     if (parts_.empty()) {  // the vocabulary has none of them, and none must be there
@@ -132,6 +134,7 @@ class TokenBinder {
     }
     choose_bytes();
     key.push_back(-2);
+    key.reserve(key.size() + bytes_.size());
     for (auto const byte : bytes_) key.push_back(byte);
     auto const classes = std::static_pointer_cast<TokenClasses const>(
         trie_.kept(key, [&]() -> std::shared_ptr<void const> { return make_classes(); }));
@@ -300,6 +303,7 @@ class TokenBinder {
     std::vector<std::string> spellings;
     for (auto const& [place, terminal, to] : a_.token_places) {
       spellings.clear();
+      spellings.reserve(in_[at(number_of_[at(terminal)])].size());
       for (auto const c : in_[at(number_of_[at(terminal)])]) spellings.push_back(classes.spelling[at(c)]);
       if (sets_[at(terminal)].empty()) {
         lead(a, place, {});
