@@ -85,6 +85,7 @@ Grammar tool_calls(ToolFormat format, std::string_view tools, ToolCallOptions co
 
 /// What a text of tool calls says, piece by piece.
 struct ToolCallEvent {
+  /// What is new.
   enum class Kind : std::uint8_t {
     content,    ///< more of the text for the user
     reasoning,  ///< more of the model's reasoning (harmony)
