@@ -4,6 +4,7 @@
 #include <sluice/c/sluice.h>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -26,7 +27,8 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
   if (kind == "gbnf") return Grammar::from_gbnf(text);
   if (kind == "regex") return Grammar::from_regex(text);
-  require(json, "kind", kind, "must be gbnf, regex or json_schema");
+  if (kind == "structural_tag") return sluice::structural_tag(text);
+  require(json, "kind", kind, "must be gbnf, regex, json_schema or structural_tag");
   return Grammar::from_json_schema(
       text, {.white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true});
 }

@@ -510,6 +510,8 @@ static void obeys(table* t) {
           "line 1, column 1: root: no text");
   REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
   REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "no text obeys");
+  REFUSED(sluice_grammar_create(model, "structural_tag", "{\"type\": \"any\"}", NULL, &grammar),
+          "type = any: is no format");
   REFUSED(sluice_grammar_create(model, "ebnf", "", NULL, &grammar), "kind = ebnf");
   REFUSED(sluice_grammar_create(model, NULL, "", NULL, &grammar), "kind");
   REFUSED(sluice_grammar_create(model, "regex", NULL, NULL, &grammar), "text");
@@ -518,6 +520,9 @@ static void obeys(table* t) {
   options.white_space = 1;
   REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "white_space = 1");
   CHECK(sluice_grammar_create(model, "json_schema", "{\"const\": 1}", &options, &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  CHECK(sluice_grammar_create(model, "structural_tag", "{\"type\": \"const_string\", \"value\": \"1\"}", NULL,
+                              &grammar) == SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
   options.white_space = -2;
   REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "white_space = -2");

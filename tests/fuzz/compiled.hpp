@@ -84,6 +84,11 @@ std::optional<Grammar> compiled(Compile const& compile) {
 
 /// What has to hold of a grammar. \returns  a text that obeys, if there is a short one
 inline std::optional<std::string> examine(Grammar const& grammar) {
+  if (!grammar.automaton()->token_places.empty()) try {
+      return shortest(grammar, 200);  // of tokens that need no text
+    } catch (std::invalid_argument const&) {
+      return {};  // names tokens that are not there
+    }
   auto const text = shortest(grammar, 200);
   if (!text) return text;
   demand(grammar.matches(*text), "what has been completed does not match", *text);

@@ -176,7 +176,7 @@ typedef struct sluice_grammar_options {
   int32_t reserved;     /* 0 */
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
-/* kind: "gbnf", "regex" or "json_schema"; text: the grammar, in UTF-8. Errors in it are reported with line and column.
+/* kind: "gbnf", "regex", "json_schema" or "structural_tag"; text: the grammar, in UTF-8. Errors are reported with line and column.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
