@@ -12,6 +12,7 @@
 #include "passing.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,11 +76,22 @@ sluice_status sluice_grammar_create(sluice_model const* model, char const* kind,
     auto const behind_space = flag(how.behind_space, "behind_space");
     auto compiled = compile(wanted, source, how);
     if (behind_space) compiled = compiled.behind_space();
-    made = new sluice_grammar{sluice::Structure(std::move(compiled), its.tokens, structure)};
+    auto ignored = compiled.ignored();
+    auto one = std::make_unique<sluice_grammar>(
+        sluice_grammar{sluice::Structure(std::move(compiled), its.tokens, structure), std::move(ignored), {}});
+    for (auto const& name : one->ignored) one->names.push_back({name.data(), name.size()});
+    made = one.release();
     return SLUICE_OK;
   });
 }
 void sluice_grammar_free(sluice_grammar* grammar) { delete grammar; }
+sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes const** names, size_t* count) {
+  return guarded([&] {
+    auto const& its = not_null(grammar, "grammar");
+    not_null(names, "names") = its.names.data(), not_null(count, "count") = its.names.size();
+    return SLUICE_OK;
+  });
+}
 
 sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar) {
   return guarded([&] {

@@ -45,6 +45,8 @@ struct sluice_trace {
 
 struct sluice_grammar {
   sluice::Structure structure;
+  std::vector<std::string> ignored;
+  std::vector<sluice_bytes> names;  // of ignored
 };
 
 struct sluice_catalogue {

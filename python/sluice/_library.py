@@ -90,6 +90,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_stop": [void_p, Tokens, size_t],
     "search_stop_text": [void_p, C.c_char_p, size_t],
     "search_text": [void_p, void_p, C.POINTER(CHypothesis), i32, C.c_char_p, size_t, C.POINTER(size_t)],
+    "grammar_ignored": [void_p, C.POINTER(C.POINTER(CBytes)), C.POINTER(size_t)],
     "search_obey": [void_p, void_p],
     "search_prefer": [void_p, void_p],
     "bias_create": [C.POINTER(CBiasedPhrase), size_t, C.POINTER(CBiasOptions), C.POINTER(void_p)],

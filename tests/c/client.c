@@ -525,6 +525,17 @@ static void obeys(table* t) {
                               &grammar) == SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
   options.white_space = -2;
+  CHECK(sluice_grammar_create(model, "json_schema", "{\"type\": \"null\", \"x-own\": 1}", NULL, &grammar) == SLUICE_OK);
+  {
+    sluice_bytes const* names = NULL;
+    size_t named = 0;
+    CHECK(sluice_grammar_ignored(grammar, &names, &named) == SLUICE_OK);
+    CHECK(named == 1 && names[0].count == 5 && memcmp(names[0].data, "x-own", 5) == 0);
+    REFUSED(sluice_grammar_ignored(NULL, &names, &named), "grammar");
+    REFUSED(sluice_grammar_ignored(grammar, &names, NULL), "count");
+  }
+  sluice_grammar_free(grammar);
+  grammar = NULL;
   REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "white_space = -2");
   options.white_space = 0, options.behind_space = 2;
   REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "behind_space = 2");

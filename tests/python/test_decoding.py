@@ -114,6 +114,8 @@ class Searches(unittest.TestCase):
         self.assertEqual(len(decoder._grammars), 4)
         with self.assertRaisesRegex(sluice.ArgumentError, "pattern, line 1, column 1"):
             decoder.check(Grammar.regex("[a-z"))
+        self.assertEqual(decoder.check(Grammar.json_schema({"type": "integer", "x-b": 1, "title": "t", "x-a": {}})), ["x-a", "x-b"])
+        self.assertEqual(decoder.check(Grammar.regex("[a-z]+")), [])
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
 

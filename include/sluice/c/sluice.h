@@ -181,6 +181,9 @@ SLUICE_INITIALISER(sluice_grammar_options)
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
 SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
+/* What a JSON schema holds that was ignored: names that are no keywords, formats that are none. [*count]; they live as long as the grammar. */
+SLUICE_API sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes const** names,
+                                                size_t* count);
 /* Outputs must match this grammar; for every kind of search. "particles" are weighted by it (without one: not at all), all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
