@@ -8,6 +8,8 @@
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
+#include <sluice/frames/frame_stream.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
@@ -48,7 +50,7 @@ using AnySearch = std::variant<Greedy, Beam, Sample, StochasticBeam, Blockwise<>
 
 /// A search, and what its processors are made of.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles> plain;
+  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>> plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Penalties penalties{};
   NoRepeatNgram no_repeat_ngram{};
@@ -75,6 +77,8 @@ struct SearchOptions {
   }
 
   AnySearch search() const {
+    require(!std::holds_alternative<CtcBeamSearch<>>(plain), "search", "ctc",
+            "is for matrices of frames: sluice_ctc_decode");
     if (auto const* const particles = std::get_if<Particles>(&plain)) {
       auto conditioned = *particles;
       conditioned.potential = {{structure}};
@@ -198,6 +202,15 @@ inline void set(ParticleSample<GrammarPotential>& sample, Setter& to) {
   to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
   to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);
   to("temperature", sample.temperature), to("distinct", sample.distinct);
+}
+inline void set(Endpoint& endpoint, Setter& to) {
+  to("silence", endpoint.silence), to("nothing", endpoint.nothing), to("longest", endpoint.longest);
+}
+inline void set(CtcBeamSearch<>& ctc, Setter& to) {
+  set(ctc.endpoint, to);
+  to("width", ctc.width), to("n_best", ctc.n_best), to("top_tokens", ctc.top_tokens);
+  to("token_floor", ctc.token_floor), to("threshold", ctc.threshold), to("skip_blank", ctc.skip_blank);
+  to("block", ctc.block), to("viterbi", ctc.viterbi);
 }
 inline void set(Watermark& watermark, Setter& to) {
   to("prf", watermark.prf, WatermarkPrf::hugging_face), to("width", watermark.width);

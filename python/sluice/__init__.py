@@ -25,11 +25,13 @@ Bias, BiasedPhrase                  what they should rather contain
 NGrams, NGramModel, Fused           language models beside a model
 Watermark, WatermarkKey             marks in outputs; detect_watermark(tokens, watermark) finds them
 SuffixCache, WithSuffixCache        guesses from what was decoded before
+CtcDecoder, CtcBeamSearch           texts of frames: words, n-grams, hotwords, streams, forced alignment
 
 Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
 """
 
 from . import presets
+from ._ctc import CtcAlignment, CtcDecoder, CtcHypothesis, CtcResult, CtcStream, CtcWord, FusionWeights
 from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
 from ._generate import generate
 from ._language import Fused, NGramModel, NGrams
@@ -40,7 +42,7 @@ from ._server import Server, Stream, Submission
 from ._suffix import SuffixCache, WithSuffixCache
 from ._trace import Trace
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
-from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
+from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint, FinishedHypotheses, Greedy,
                       LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
                       Stage, StochasticBeam, Watermark, WatermarkPrf, WatermarkScheme)
 
@@ -50,7 +52,7 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
-    "Decoder", "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses",
+    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcHypothesis", "CtcResult", "CtcStream", "CtcWord", "Decoder", "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses",
     "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind",
     "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning",
     "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam",

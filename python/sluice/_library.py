@@ -68,6 +68,16 @@ CWatermarkDetection = _struct("sluice_watermark_detection", tokens=i32, scored=i
                               windows_p_value=C.c_double)
 CSuffixOptions = _struct("sluice_suffix_options", size=size_t, shortest=i32, samples=i32, factor=C.c_double,
                          least=C.POINTER(C.c_double), not_own=i32, reserved=i32)
+CCtcOptions = _struct("sluice_ctc_options", size=size_t, labels=i32, blank=i32, log_probs=i32, reserved=i32, texts=C.POINTER(CBytes),
+                      separators=Tokens, separator_count=size_t, words=C.POINTER(CBytes), tokens=Tokens, lengths=C.POINTER(size_t),
+                      spellings=size_t, ngrams=void_p, ngram_words=Tokens, weight=C.POINTER(C.c_double), bonus=C.c_double,
+                      unknown=C.c_double)
+CCtcMatrix = _struct("sluice_ctc_matrix", scores=void_p, frames=size_t, stride=size_t)
+CCtcWord = _struct("sluice_ctc_word", begin=i32, end=i32, first_frame=i32, end_frame=i32, spelling=i32, confidence=C.c_float)
+CCtcHypothesis = _struct("sluice_ctc_hypothesis", tokens=Tokens, frames=Tokens, log_probs=C.POINTER(C.c_float), count=size_t,
+                         log_prob=C.c_double, score=C.c_double, words=void_p, word_count=size_t)
+CCtcResult = _struct("sluice_ctc_result", failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CCtcHypothesis), count=size_t,
+                     frames=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
                    prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p, forget=i32, reserved=i32)
 CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
@@ -116,6 +126,15 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "ngrams_score": [void_p, Tokens, size_t, C.POINTER(C.c_double)],
     "ngrams_model": [void_p, C.POINTER(CNgramOptions), C.POINTER(void_p)],
     "model_fuse": [void_p, void_p, C.c_double, C.POINTER(CFusedOptions), C.POINTER(void_p)],
+    "ctc_create": [C.POINTER(CCtcOptions), C.POINTER(void_p)],
+    "ctc_grammar": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
+    "ctc_decode": [void_p, void_p, C.POINTER(CCtcMatrix), size_t, size_t, C.POINTER(void_p)],
+    "ctc_stream_create": [void_p, void_p, C.POINTER(void_p)],
+    "ctc_stream_append": [void_p, C.POINTER(CCtcMatrix), i32, Tokens],
+    "ctc_stream_settled": [void_p, C.POINTER(Tokens), C.POINTER(size_t)],
+    "ctc_stream_result": [void_p, C.POINTER(C.POINTER(CCtcResult))],
+    "ctc_stream_next": [void_p],
+    "ctc_align": [void_p, C.POINTER(CCtcMatrix), Tokens, size_t, Tokens, C.POINTER(C.c_double), C.POINTER(C.c_double)],
     "trace_create": [C.c_char_p, C.POINTER(void_p)],
     "trace_lines": [void_p, C.POINTER(CBytes)],
     "trace_page": [void_p, C.POINTER(CBytes)],
@@ -156,11 +175,13 @@ def _load() -> C.CDLL:
         function.argtypes, function.restype = arguments, i32
     for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
                  "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
-                 "suffix_cache_free"):
+                 "suffix_cache_free", "ctc_free", "ctc_results_free", "ctc_stream_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
     loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
+    loaded.sluice_ctc_results_at.argtypes, loaded.sluice_ctc_results_at.restype = [void_p, size_t], C.POINTER(CCtcResult)
+    loaded.sluice_ctc_results_count.argtypes, loaded.sluice_ctc_results_count.restype = [void_p], size_t
     loaded.sluice_ngrams_size.argtypes, loaded.sluice_ngrams_size.restype = [void_p], i32
     for name in ("tokens", "texts", "bytes"):
         function = getattr(loaded, "sluice_suffix_cache_" + name)

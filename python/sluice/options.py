@@ -498,6 +498,70 @@ class Blockwise(Search):
     _kind: ClassVar[str] = "blockwise"
 
 
+@dataclass
+class Endpoint:
+    """When a search over frames ends an utterance by itself, for sound that does not end. Each rule is a number of frames;
+    0: off. They look at the best hypothesis, after every frame, so where an utterance ends does not depend on how its
+    frames come. The rules of Kaldi's online endpoint detection (and of sherpa-onnx: rule1, rule2, rule3) with silence
+    counted in frames without a token.
+    """
+
+    silence: int = 0
+    """So many frames since its last token ended."""
+    nothing: int = 0
+    """So many frames, and it has no token."""
+    longest: int = 0
+    """So many frames at most."""
+
+    _options: ClassVar[dict[str, str]] = {"silence": "silence", "nothing": "nothing", "longest": "longest"}
+
+
+@dataclass(kw_only=True)
+class CtcBeamSearch(Search):
+    """Connectionist temporal classification: the most probable texts of a model that scores frames (CtcFrames), each with
+    the probability of all of its alignments together (prefix beam search, Hannun et al. 2014, "First-Pass Large
+    Vocabulary Continuous Speech Recognition using Bi-Directional Recurrent DNNs"; Graves 2012). A text is the labels of
+    the frames, equal neighbours joined and blanks dropped.
+
+    Of a Hypothesis, `log_prob` is the sum over the alignments that the beam has kept, at full width that over all (with
+    `viterbi`, that of the best one); `score` adds what rule and language model give; `frames` has the frames of each
+    token on the best alignment, and `log_probs` the log-probability of each token at its best frame, as its confidence:
+    unlike elsewhere they do not add up to log_prob.
+
+    A frame costs O(width * log width), and the candidates that have a chance; nothing is allocated once warm. The
+    memory grows with the text, not with the frames. Rows of up to `block` frames where the model takes blocks. There is
+    neither a prompt nor a forced prefix.
+    """
+
+    width: int = 32
+    """Prefixes kept at every frame; >= 1."""
+    n_best: int = 1
+    """Hypotheses returned, at most; in [1, width]."""
+    top_tokens: int = 64
+    """Labels that may stand on a frame: the most probable, and the blank; 0: all."""
+    token_floor: float = -math.inf
+    """Labels less probable than this on a frame do not stand there (pyctcdecode: token_min_logp), except for the best. A
+    log-probability; -infinity: no limit.
+    """
+    threshold: float = math.inf
+    """A prefix that scores so much less than the best is dropped (beam_prune_logp, beam threshold). >= 0; infinity: none
+    is.
+    """
+    skip_blank: float = 2
+    """Frames on which the blank has at least this probability are taken as blanks alone, which costs next to nothing. Over
+    1: none.
+    """
+    block: int = 64
+    """Frames in a row of the model, at most; >= 1."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on."""
+    viterbi: bool = False
+    """A text counts as its best alignment alone, not as all together (flashlight: without log_add)."""
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "top_tokens": "top_tokens", "token_floor": "token_floor", "threshold": "threshold", "skip_blank": "skip_blank", "block": "block", "viterbi": "viterbi"}
+    _kind: ClassVar[str] = "ctc"
+
+
 @dataclass(kw_only=True)
 class ParticleSample(Search):
     """Draws outputs from p(y) f(y) / Z, where p is the model and f a Potential: for an Indicator, the model's distribution

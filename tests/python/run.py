@@ -50,7 +50,7 @@ def python_with(*modules):
 def unit_tests(library):
     python, passed = python_with("numpy"), 0
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
-    for name in "test_decoding.py", "test_outputs.py", "test_language.py", "test_package.py", "test_huggingface.py":
+    for name in "test_decoding.py", "test_outputs.py", "test_frames.py", "test_language.py", "test_package.py", "test_huggingface.py":
         its = ["OverTable", "Arguments"] if name == "test_huggingface.py" else []  # the others: beside_transformers
         run = subprocess.run([python, HERE / name, *its], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         print(run.stdout, run.stderr, sep="")
