@@ -173,8 +173,8 @@ struct CtcWorkers {
 
 /// What a call of C sees of a hypothesis, beside the hypothesis.
 struct CtcView {
-  std::vector<sluice_ctc_hypothesis> hypotheses{};
-  std::vector<std::vector<sluice_ctc_word>> words{};
+  std::vector<sluice_frames_hypothesis> hypotheses{};
+  std::vector<std::vector<sluice_frames_word>> words{};
 };
 
 }  // namespace sluice::c
@@ -194,14 +194,14 @@ struct sluice_ctc {
   mutable std::tuple<CtcWorkers<PlainCtc>, CtcWorkers<ModelledCtc>, CtcWorkers<RuledCtc>> workers{};
 
   /// The words of an output.
-  std::vector<sluice_ctc_word> words(sluice::Hypothesis const& found) const;
-  sluice_ctc_result view(sluice::Result const& result, CtcView& view) const;
+  std::vector<sluice_frames_word> words(sluice::Hypothesis const& found) const;
+  sluice_frames_result view(sluice::Result const& result, CtcView& view) const;
 };
 
-struct sluice_ctc_results {
+struct sluice_frames_results {
   std::vector<sluice::Result> results{};
   std::vector<CtcView> views{};
-  std::vector<sluice_ctc_result> list{};
+  std::vector<sluice_frames_result> list{};
 };
 
 namespace {
@@ -361,8 +361,8 @@ AnyNGrams language_of(sluice_ctc_options const& options, sluice_ctc const& ctc) 
 
 }  // namespace
 
-std::vector<sluice_ctc_word> sluice_ctc::words(sluice::Hypothesis const& found) const {
-  std::vector<sluice_ctc_word> all;
+std::vector<sluice_frames_word> sluice_ctc::words(sluice::Hypothesis const& found) const {
+  std::vector<sluice_frames_word> all;
   auto const add = [&](std::int32_t begin, std::int32_t end, std::int32_t spelling) {
     if (begin == end) return;
     double sum = 0;
@@ -392,7 +392,7 @@ std::vector<sluice_ctc_word> sluice_ctc::words(sluice::Hypothesis const& found) 
   return all;
 }
 
-sluice_ctc_result sluice_ctc::view(sluice::Result const& result, CtcView& view) const {
+sluice_frames_result sluice_ctc::view(sluice::Result const& result, CtcView& view) const {
   static_assert(sizeof(sluice::FrameRange) == 2 * sizeof(std::int32_t));
   view.hypotheses.clear(), view.words.clear();
   view.hypotheses.reserve(result.hypotheses.size()), view.words.reserve(result.hypotheses.size());
@@ -428,7 +428,7 @@ struct sluice_ctc_stream {
   std::vector<Token> settled{};
   Result found{};
   CtcView shown{};
-  sluice_ctc_result result{};
+  sluice_frames_result result{};
   bool ended = false, over = false;
 };
 
@@ -528,7 +528,7 @@ sluice_status sluice_ctc_grammar(sluice_ctc const* ctc, char const* kind, char c
 }
 
 sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* search, sluice_ctc_matrix const* matrices,
-                                size_t count, size_t threads, sluice_ctc_results** results) {
+                                size_t count, size_t threads, sluice_frames_results** results) {
   return guarded([&] {
     auto const& its = not_null(ctc, "ctc");
     auto& out = not_null(results, "results");
@@ -537,7 +537,7 @@ sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* sear
     views.reserve(count);
     for (std::size_t i = 0; i < count; ++i)
       views.push_back(matrix_of(its, matrices[i], count == 1 ? "matrices[0]" : "matrices[" + std::to_string(i) + "]"));
-    auto made = std::make_unique<sluice_ctc_results>();
+    auto made = std::make_unique<sluice_frames_results>();
     made->results =
         std::visit([&](auto const& one) { return decoded(its, one, std::span(std::as_const(views)), threads); },
                    search_of(its, search));
@@ -547,13 +547,13 @@ sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* sear
     return SLUICE_OK;
   });
 }
-sluice_ctc_result const* sluice_ctc_results_at(sluice_ctc_results const* results, size_t index) {
+sluice_frames_result const* sluice_frames_results_at(sluice_frames_results const* results, size_t index) {
   return results != nullptr && index < results->list.size() ? &results->list[index] : nullptr;
 }
-size_t sluice_ctc_results_count(sluice_ctc_results const* results) {
+size_t sluice_frames_results_count(sluice_frames_results const* results) {
   return results == nullptr ? 0 : results->list.size();
 }
-void sluice_ctc_results_free(sluice_ctc_results* results) { delete results; }
+void sluice_frames_results_free(sluice_frames_results* results) { delete results; }
 
 sluice_status sluice_ctc_stream_create(sluice_ctc const* ctc, sluice_search const* search, sluice_ctc_stream** stream) {
   return guarded([&] {
@@ -581,7 +581,7 @@ sluice_status sluice_ctc_stream_settled(sluice_ctc_stream* stream, sluice_token 
     return SLUICE_OK;
   });
 }
-sluice_status sluice_ctc_stream_result(sluice_ctc_stream* stream, sluice_ctc_result const** result) {
+sluice_status sluice_ctc_stream_result(sluice_ctc_stream* stream, sluice_frames_result const** result) {
   return guarded([&] {
     auto const& its = not_null(stream, "stream");
     auto& out = not_null(result, "result");

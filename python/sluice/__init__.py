@@ -31,7 +31,7 @@ Decoding lets other Python threads run, except while it is in the model. docs/py
 """
 
 from . import presets
-from ._ctc import CtcAlignment, CtcDecoder, CtcHypothesis, CtcResult, CtcStream, CtcWord, FusionWeights
+from ._ctc import CtcAlignment, CtcDecoder, CtcStream, FramesHypothesis, FramesResult, FramesWord, FusionWeights
 from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
 from ._generate import generate
 from ._language import Fused, NGramModel, NGrams
@@ -42,8 +42,8 @@ from ._server import Server, Stream, Submission
 from ._suffix import SuffixCache, WithSuffixCache
 from ._trace import Trace
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
-from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint, FinishedHypotheses, Greedy,
-                      LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
+from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint,
+                      FinishedHypotheses, Greedy, LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
                       Stage, StochasticBeam, Watermark, WatermarkPrf, WatermarkScheme)
 
 __version__ = version
@@ -52,11 +52,12 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
-    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcHypothesis", "CtcResult", "CtcStream", "CtcWord", "Decoder", "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses",
-    "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind",
-    "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning",
-    "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam",
-    "Stream", "Submission", "SuffixCache", "Trace", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection",
-    "WatermarkKey", "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode",
-    "detect_watermark", "generate", "presets",
+    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "Draft",
+    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
+    "FramesWord", "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty",
+    "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram", "ParticleSample",
+    "Penalties", "Proposal", "Pruning", "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search",
+    "Server", "Stage", "StochasticBeam", "Stream", "Submission", "SuffixCache", "Trace", "UNLIMITED",
+    "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey", "WatermarkPrf", "WatermarkScheme",
+    "WatermarkWindow", "WithSuffixCache", "decode", "detect_watermark", "generate", "presets",
 ]

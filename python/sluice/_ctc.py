@@ -15,7 +15,7 @@ from typing import Any, Literal, Union
 
 from ._decode import DecodingError
 from ._language import NGrams
-from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CCtcResult, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
+from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesResult, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
                        i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, whole)
 from ._search import Bias, BiasedPhrase, Grammar, SearchHandle
 from .options import CtcBeamSearch
@@ -40,7 +40,7 @@ class FusionWeights:
 
 
 @dataclass(slots=True)
-class CtcWord:
+class FramesWord:
     """A word of a hypothesis."""
 
     word: str
@@ -53,7 +53,7 @@ class CtcWord:
 
 
 @dataclass(slots=True)
-class CtcHypothesis:
+class FramesHypothesis:
     """A text."""
 
     text: str
@@ -68,15 +68,15 @@ class CtcHypothesis:
     """Of the text, over the alignments that the beam has kept."""
     score: float
     """That, and what language model and boosted words add."""
-    words: list[CtcWord]
+    words: list[FramesWord]
     """Empty if nothing says what a word is: neither a separator among the labels, nor pieces of words, nor a lexicon."""
 
 
 @dataclass
-class CtcResult:
+class FramesResult:
     """What was found in a matrix: a sequence of hypotheses."""
 
-    hypotheses: list[CtcHypothesis]
+    hypotheses: list[FramesHypothesis]
     """Best first."""
     frames: int
     """That it is of."""
@@ -93,7 +93,7 @@ class CtcResult:
         return self.failure == "none"
 
     @property
-    def best(self) -> CtcHypothesis:
+    def best(self) -> FramesHypothesis:
         """The first hypothesis."""
         if not self.hypotheses:
             raise DecodingError(self)
@@ -105,17 +105,17 @@ class CtcResult:
         return self.best.text
 
     @property
-    def words(self) -> list[CtcWord]:
+    def words(self) -> list[FramesWord]:
         """Of the first hypothesis."""
         return self.best.words
 
-    def __iter__(self) -> Iterator[CtcHypothesis]:
+    def __iter__(self) -> Iterator[FramesHypothesis]:
         return iter(self.hypotheses)
 
     def __len__(self) -> int:
         return len(self.hypotheses)
 
-    def __getitem__(self, index: int) -> CtcHypothesis:
+    def __getitem__(self, index: int) -> FramesHypothesis:
         return self.hypotheses[index]
 
     def __bool__(self) -> bool:
@@ -199,7 +199,7 @@ class CtcDecoder:
         self._default = self._search_handle(self.search, hotwords)
 
     def decode(self, matrices: Any, lengths: Sequence[int] | None = None, *, hotwords: Iterable[Text] | Mapping[str, float] | None = None,
-               search: CtcBeamSearch | None = None, threads: int = 0, errors: Literal["raise", "return"] = "raise") -> list[CtcResult]:
+               search: CtcBeamSearch | None = None, threads: int = 0, errors: Literal["raise", "return"] = "raise") -> list[FramesResult]:
         """The texts of matrices: a result of each, in order.
 
         matrices
@@ -225,9 +225,9 @@ class CtcDecoder:
             return []
         made = create("ctc_decode", self._handle, handle.handle, (CCtcMatrix * count)(*map(self._matrix, arrays)), count, threads)
         try:
-            results = [self._result(library.sluice_ctc_results_at(made, i).contents, i) for i in range(count)]
+            results = [self._result(library.sluice_frames_results_at(made, i).contents, i) for i in range(count)]
         finally:
-            library.sluice_ctc_results_free(made)
+            library.sluice_frames_results_free(made)
         if errors == "raise":
             for result in results:
                 if not result.ok:
@@ -449,8 +449,8 @@ class CtcDecoder:
         frames = array.shape[0]
         return CCtcMatrix(array.ctypes.data, frames, array.strides[0] // 4)
 
-    def _result(self, seen: Any, number: int) -> CtcResult:
-        """A copy of a sluice_ctc_result."""
+    def _result(self, seen: Any, number: int) -> FramesResult:
+        """A copy of a sluice_frames_result."""
         texts, lexicon, hypotheses = self._texts, self._lexicon, []
         for i in range(seen.count):
             h = seen.hypotheses[i]
@@ -461,12 +461,12 @@ class CtcDecoder:
             words = []
             if size:
                 its, sure = C.cast(h.words, Tokens)[:6 * size], C.cast(h.words, _FLOATS)[5:6 * size:6]
-                words = [CtcWord(lexicon[spelling][0] if spelling >= 0 else "".join(parts[begin:end]).strip(), first, last, confidence)
+                words = [FramesWord(lexicon[spelling][0] if spelling >= 0 else "".join(parts[begin:end]).strip(), first, last, confidence)
                          for begin, end, first, last, spelling, confidence
                          in zip(its[::6], its[1::6], its[2::6], its[3::6], its[4::6], sure)]
-            hypotheses.append(CtcHypothesis("".join(parts).strip(), tokens, list(zip(numbers[::2], numbers[1::2])), log_probs, h.log_prob,
+            hypotheses.append(FramesHypothesis("".join(parts).strip(), tokens, list(zip(numbers[::2], numbers[1::2])), log_probs, h.log_prob,
                                             h.score, words))
-        return CtcResult(hypotheses, seen.frames, seen.failure.decode(), seen.message.decode(errors="replace"), number)
+        return FramesResult(hypotheses, seen.frames, seen.failure.decode(), seen.message.decode(errors="replace"), number)
 
 
 class CtcStream:
@@ -488,7 +488,7 @@ class CtcStream:
         finalizer = weakref.finalize(self, _free_stream, self._handle, decoder)
         finalizer.atexit = False
 
-    def append(self, frames: Any) -> list[CtcResult]:
+    def append(self, frames: Any) -> list[FramesResult]:
         """Decodes more frames, [any, V]. Returns the results of utterances that an endpoint has ended."""
         if self._over:
             raise Error("sluice: the stream has ended")
@@ -511,20 +511,20 @@ class CtcStream:
         """The text that is certain so far; a space at its end, too."""
         return "".join([self._decoder._texts[token] for token in self.tokens]).lstrip()
 
-    def finish(self) -> CtcResult:
+    def finish(self) -> FramesResult:
         """The result, as nothing more will come; of the last utterance, where there are endpoints."""
         if self._over:
             raise Error("sluice: the stream has ended")
         self._over = True
-        return self._append(None, True)[-1] if self._frames else CtcResult([], 0)
+        return self._append(None, True)[-1] if self._frames else FramesResult([], 0)
 
-    def _append(self, array: Any, last: bool) -> list[CtcResult]:
+    def _append(self, array: Any, last: bool) -> list[FramesResult]:
         matrix = None if array is None else C.byref(self._decoder._matrix(array))
-        results: list[CtcResult] = []
+        results: list[FramesResult] = []
         ended = i32()
         call("ctc_stream_append", self._handle, matrix, last, C.byref(ended))
         while ended.value:
-            seen = C.POINTER(CCtcResult)()
+            seen = C.POINTER(CFramesResult)()
             call("ctc_stream_result", self._handle, C.byref(seen))
             results.append(self._decoder._result(seen.contents, 0))
             self._frames -= results[-1].frames

@@ -157,7 +157,7 @@ class DecodingError(Error):
     """A request failed: `result` has its failure, its message and its hypotheses so far."""
 
     result: Any
-    """The Result, or of CTC the CtcResult."""
+    """The Result, or of CTC the FramesResult."""
 
     def __init__(self, result: Any):
         super().__init__(f"request {result.id}: {result.failure}: {result.message}" if not result.ok else

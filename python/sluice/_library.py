@@ -73,10 +73,10 @@ CCtcOptions = _struct("sluice_ctc_options", size=size_t, labels=i32, blank=i32, 
                       spellings=size_t, ngrams=void_p, ngram_words=Tokens, weight=C.POINTER(C.c_double), bonus=C.c_double,
                       unknown=C.c_double)
 CCtcMatrix = _struct("sluice_ctc_matrix", scores=void_p, frames=size_t, stride=size_t)
-CCtcWord = _struct("sluice_ctc_word", begin=i32, end=i32, first_frame=i32, end_frame=i32, spelling=i32, confidence=C.c_float)
-CCtcHypothesis = _struct("sluice_ctc_hypothesis", tokens=Tokens, frames=Tokens, log_probs=C.POINTER(C.c_float), count=size_t,
+CFramesWord = _struct("sluice_frames_word", begin=i32, end=i32, first_frame=i32, end_frame=i32, spelling=i32, confidence=C.c_float)
+CFramesHypothesis = _struct("sluice_frames_hypothesis", tokens=Tokens, frames=Tokens, log_probs=C.POINTER(C.c_float), count=size_t,
                          log_prob=C.c_double, score=C.c_double, words=void_p, word_count=size_t)
-CCtcResult = _struct("sluice_ctc_result", failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CCtcHypothesis), count=size_t,
+CFramesResult = _struct("sluice_frames_result", failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CFramesHypothesis), count=size_t,
                      frames=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
                    prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p, forget=i32, reserved=i32)
@@ -132,7 +132,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "ctc_stream_create": [void_p, void_p, C.POINTER(void_p)],
     "ctc_stream_append": [void_p, C.POINTER(CCtcMatrix), i32, Tokens],
     "ctc_stream_settled": [void_p, C.POINTER(Tokens), C.POINTER(size_t)],
-    "ctc_stream_result": [void_p, C.POINTER(C.POINTER(CCtcResult))],
+    "ctc_stream_result": [void_p, C.POINTER(C.POINTER(CFramesResult))],
     "ctc_stream_next": [void_p],
     "ctc_align": [void_p, C.POINTER(CCtcMatrix), Tokens, size_t, Tokens, C.POINTER(C.c_double), C.POINTER(C.c_double)],
     "trace_create": [C.c_char_p, C.POINTER(void_p)],
@@ -175,13 +175,13 @@ def _load() -> C.CDLL:
         function.argtypes, function.restype = arguments, i32
     for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
                  "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
-                 "suffix_cache_free", "ctc_free", "ctc_results_free", "ctc_stream_free"):
+                 "suffix_cache_free", "ctc_free", "frames_results_free", "ctc_stream_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
     loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
-    loaded.sluice_ctc_results_at.argtypes, loaded.sluice_ctc_results_at.restype = [void_p, size_t], C.POINTER(CCtcResult)
-    loaded.sluice_ctc_results_count.argtypes, loaded.sluice_ctc_results_count.restype = [void_p], size_t
+    loaded.sluice_frames_results_at.argtypes, loaded.sluice_frames_results_at.restype = [void_p, size_t], C.POINTER(CFramesResult)
+    loaded.sluice_frames_results_count.argtypes, loaded.sluice_frames_results_count.restype = [void_p], size_t
     loaded.sluice_ngrams_size.argtypes, loaded.sluice_ngrams_size.restype = [void_p], i32
     for name in ("tokens", "texts", "bytes"):
         function = getattr(loaded, "sluice_suffix_cache_" + name)

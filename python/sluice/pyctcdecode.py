@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Optional
 
-from ._ctc import CtcDecoder, CtcHypothesis, FusionWeights
+from ._ctc import CtcDecoder, FramesHypothesis, FusionWeights
 from ._language import NGrams
 from ._library import ArgumentError, need_numpy, real, whole
 from .options import CtcBeamSearch
@@ -146,7 +146,7 @@ def _log_probs(numpy: Any, matrix: Any) -> Any:
     return array
 
 
-def _merged(hypotheses: Sequence[CtcHypothesis]) -> list[OutputBeam]:
+def _merged(hypotheses: Sequence[FramesHypothesis]) -> list[OutputBeam]:
     """Texts that differ in their spaces only are one, with the sum of their probabilities."""
     beams: dict[str, OutputBeam] = {}
     for h in hypotheses:

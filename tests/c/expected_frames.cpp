@@ -69,7 +69,7 @@ Result expected(int way, MatrixView<float const> const& matrix) {
   }
 }
 
-int differs(Hypothesis const& wanted, sluice_ctc_hypothesis const& is) {
+int differs(Hypothesis const& wanted, sluice_frames_hypothesis const& is) {
   if (is.count != wanted.tokens.size()) return 1;
   int differences = (is.log_prob != wanted.log_prob) + (is.score != wanted.score);
   for (std::size_t i = 0; i < is.count; ++i)
@@ -82,7 +82,7 @@ int differs(Hypothesis const& wanted, sluice_ctc_hypothesis const& is) {
 
 extern "C" {
 
-int ctc_differs(int way, float const* scores, size_t frames, sluice_ctc_result const* result) {
+int ctc_differs(int way, float const* scores, size_t frames, sluice_frames_result const* result) {
   auto const wanted = expected(way, {scores, static_cast<std::ptrdiff_t>(frames), ctc_size, ctc_size});
   if (std::string_view(result->failure) != name(wanted.failure) || result->message != wanted.message) return 1;
   if (result->frames != wanted.frames || result->count != wanted.hypotheses.size()) return 1;

@@ -102,13 +102,13 @@ static sluice_search* ctc_search(int way, sluice_ctc* ctc) {
 }
 
 /* The words of a result lie between its separators, and of a lexicon they are its. */
-static void right_words(int way, sluice_ctc_result const* result) {
+static void right_words(int way, sluice_frames_result const* result) {
   size_t h, w, covered;
   for (h = 0; h < result->count; ++h) {
-    sluice_ctc_hypothesis const* const found = &result->hypotheses[h];
+    sluice_frames_hypothesis const* const found = &result->hypotheses[h];
     covered = 0;
     for (w = 0; w < found->word_count; ++w) {
-      sluice_ctc_word const* const word = &found->words[w];
+      sluice_frames_word const* const word = &found->words[w];
       CHECK(word->begin < word->end && word->first_frame == found->frames[2 * word->begin]);
       CHECK(word->end_frame == found->frames[2 * word->end - 1] && word->confidence > 0 && word->confidence <= 1);
       CHECK((word->spelling >= 0) == (way == ctc_lexicon || way == ctc_words));
@@ -122,7 +122,7 @@ static void right_words(int way, sluice_ctc_result const* result) {
 /* The same, cut into pieces of `piece` frames. */
 static void streams(int way, sluice_ctc* ctc, sluice_search* search, sluice_ctc_matrix const* matrix, size_t piece) {
   sluice_ctc_stream* stream = NULL;
-  sluice_ctc_result const* result = NULL;
+  sluice_frames_result const* result = NULL;
   sluice_token const* settled = NULL;
   sluice_token before[ctc_frames];
   size_t at, count = 0;
@@ -149,7 +149,7 @@ static void ends_by_itself(sluice_ctc_matrix const* matrix) {
   sluice_ctc* const ctc = ctc_of(ctc_plain);
   sluice_search* const search = ctc_search(ctc_plain, ctc);
   sluice_ctc_stream* stream = NULL;
-  sluice_ctc_result const* result = NULL;
+  sluice_frames_result const* result = NULL;
   size_t at = 0;
   int32_t ended = 0;
   CHECK(sluice_search_set(search, "longest", 5) == SLUICE_OK);
@@ -185,7 +185,7 @@ static void refuses(sluice_ctc_matrix* matrices) {
   static float const probabilities[2 * ctc_size] = {0.5f, 0.25f, 0.25f, 0, 0, 0.125f, 0.125f, 0.25f, 0.25f, 0.25f};
   sluice_ctc_options options = sluice_ctc_options_init();
   sluice_ctc* ctc = NULL;
-  sluice_ctc_results* results = NULL;
+  sluice_frames_results* results = NULL;
   sluice_search *search = NULL, *other = NULL;
   sluice_ctc_matrix matrix;
   matrix.scores = probabilities, matrix.frames = 2, matrix.stride = 0;
@@ -207,10 +207,11 @@ static void refuses(sluice_ctc_matrix* matrices) {
   CHECK(sluice_search_set(search, "repetition_penalty", 1.5) == SLUICE_OK);
   REFUSED(sluice_ctc_decode(ctc, search, matrices, 1, 0, &results), "penalties");
   matrix = matrices[0], matrix.frames = 0;
-  CHECK(sluice_ctc_decode(ctc, NULL, &matrix, 1, 0, &results) == SLUICE_OK && sluice_ctc_results_count(results) == 1);
-  CHECK(strcmp(sluice_ctc_results_at(results, 0)->failure, "bad_request") == 0);
-  CHECK(sluice_ctc_results_at(results, 1) == NULL);
-  sluice_ctc_results_free(results);
+  CHECK(sluice_ctc_decode(ctc, NULL, &matrix, 1, 0, &results) == SLUICE_OK &&
+        sluice_frames_results_count(results) == 1);
+  CHECK(strcmp(sluice_frames_results_at(results, 0)->failure, "bad_request") == 0);
+  CHECK(sluice_frames_results_at(results, 1) == NULL);
+  sluice_frames_results_free(results);
   sluice_search_free(search), sluice_search_free(other);
   sluice_ctc_free(ctc);
 }
@@ -225,14 +226,14 @@ int frames(int* all_passed) {
     sluice_search* const search = ctc_search(way, ctc);
     fill(way == ctc_pruned, matrices);
     for (threads = 0; threads < 4; ++threads) {
-      sluice_ctc_results* results = NULL;
+      sluice_frames_results* results = NULL;
       CHECK(sluice_ctc_decode(ctc, search, matrices, matrices_of, threads, &results) == SLUICE_OK);
-      CHECK(sluice_ctc_results_count(results) == matrices_of);
-      for (i = 0; i < sluice_ctc_results_count(results); ++i) {
-        CHECK(ctc_differs(way, matrices[i].scores, matrices[i].frames, sluice_ctc_results_at(results, i)) == 0);
-        right_words(way, sluice_ctc_results_at(results, i));
+      CHECK(sluice_frames_results_count(results) == matrices_of);
+      for (i = 0; i < sluice_frames_results_count(results); ++i) {
+        CHECK(ctc_differs(way, matrices[i].scores, matrices[i].frames, sluice_frames_results_at(results, i)) == 0);
+        right_words(way, sluice_frames_results_at(results, i));
       }
-      sluice_ctc_results_free(results);
+      sluice_frames_results_free(results);
     }
     for (i = 0; i < matrices_of; ++i) streams(way, ctc, search, &matrices[i], i + 1);
     sluice_search_free(search);

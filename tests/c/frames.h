@@ -24,7 +24,7 @@ static char const ctc_arpa[] =
     "\\2-grams:\n-0.2\t<s> ab\n-0.4\tab a\n-0.3\ta </s>\n\n\\end\\\n";
 
 /* How many differences there are to what C++ finds in a matrix [frames, ctc_size], one way. */
-int ctc_differs(int way, float const* scores, size_t frames, sluice_ctc_result const* result);
+int ctc_differs(int way, float const* scores, size_t frames, sluice_frames_result const* result);
 /* The same for the alignment of a text. */
 int ctc_alignment_differs(float const* scores, size_t frames, sluice_token const* tokens, size_t count,
                           int32_t const* ranges, double const* log_probs, double log_prob);

@@ -8,9 +8,9 @@
  *
  * Structs that you fill begin with their size: begin with sluice_request_init() and so on, or write
  * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
- * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result, sluice_ctc_result and
+ * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result, sluice_frames_result and
  * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis, sluice_ctc_matrix,
- * sluice_ctc_word, sluice_ctc_hypothesis and sluice_watermark_window never change.
+ * sluice_frames_word, sluice_frames_hypothesis and sluice_watermark_window never change.
  */
 #ifndef SLUICE_C_SLUICE_H
 #define SLUICE_C_SLUICE_H
@@ -446,41 +446,41 @@ typedef struct sluice_ctc_matrix {
   size_t stride; /* in floats; 0: labels */
 } sluice_ctc_matrix;
 
-typedef struct sluice_ctc_word {
+typedef struct sluice_frames_word {
   int32_t begin, end;             /* its tokens */
   int32_t first_frame, end_frame; /* of its first token, and the one after its last token's */
   int32_t spelling;               /* of the lexicon; -1: there is none, or the text ends within a word */
   float confidence;               /* the geometric mean of its tokens' probabilities at their best frames */
-} sluice_ctc_word;
-typedef struct sluice_ctc_hypothesis {
+} sluice_frames_word;
+typedef struct sluice_frames_hypothesis {
   sluice_token const* tokens; /* [count]: the text, without blanks */
   int32_t const* frames;      /* [2 * count]: of each token the first frame, and the one after its last */
   float const* log_probs;     /* [count]: at the best frame of each */
   size_t count;
-  double log_prob, score;       /* docs/ctc.md */
-  sluice_ctc_word const* words; /* [word_count]; none if neither lexicon nor separators are known */
+  double log_prob, score;          /* docs/ctc.md */
+  sluice_frames_word const* words; /* [word_count]; none if neither lexicon nor separators are known */
   size_t word_count;
-} sluice_ctc_hypothesis;
+} sluice_frames_hypothesis;
 /* May grow at its end. */
-typedef struct sluice_ctc_result {
+typedef struct sluice_frames_result {
   char const* failure; /* as of sluice_result */
   char const* message;
-  sluice_ctc_hypothesis const* hypotheses; /* [count], best first */
+  sluice_frames_hypothesis const* hypotheses; /* [count], best first */
   size_t count;
   int32_t frames;   /* that it is of */
   int32_t reserved; /* 0 */
-} sluice_ctc_result;
+} sluice_frames_result;
 
-typedef struct sluice_ctc_results sluice_ctc_results;
+typedef struct sluice_frames_results sluice_frames_results;
 /* Decodes matrices, each by one of so many threads (0: as many as there are processors); they never change a result. Numbers that are
  * probabilities are refused: a row sums to 1. `search` may be null. */
 SLUICE_API sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* search,
                                            sluice_ctc_matrix const* matrices, size_t count, size_t threads,
-                                           sluice_ctc_results** results);
+                                           sluice_frames_results** results);
 /* In the order of the matrices; valid until the results are freed. Null if the index is too large. */
-SLUICE_API sluice_ctc_result const* sluice_ctc_results_at(sluice_ctc_results const* results, size_t index);
-SLUICE_API size_t sluice_ctc_results_count(sluice_ctc_results const* results);
-SLUICE_API void sluice_ctc_results_free(sluice_ctc_results* results);
+SLUICE_API sluice_frames_result const* sluice_frames_results_at(sluice_frames_results const* results, size_t index);
+SLUICE_API size_t sluice_frames_results_count(sluice_frames_results const* results);
+SLUICE_API void sluice_frames_results_free(sluice_frames_results* results);
 
 /* Frames that come while they are decoded; one thread at a time. The result is that of the whole at once, bit for bit. */
 typedef struct sluice_ctc_stream sluice_ctc_stream;
@@ -495,7 +495,7 @@ SLUICE_API sluice_status sluice_ctc_stream_append(sluice_ctc_stream* stream, slu
 SLUICE_API sluice_status sluice_ctc_stream_settled(sluice_ctc_stream* stream, sluice_token const** tokens,
                                                    size_t* count);
 /* What was found; refused (SLUICE_REFUSED) before the utterance is over. Valid until the next sluice_ctc_stream_next, or the end. */
-SLUICE_API sluice_status sluice_ctc_stream_result(sluice_ctc_stream* stream, sluice_ctc_result const** result);
+SLUICE_API sluice_status sluice_ctc_stream_result(sluice_ctc_stream* stream, sluice_frames_result const** result);
 /* Begins another utterance, with the frames that an endpoint has left; they are decoded by the next call of append. */
 SLUICE_API sluice_status sluice_ctc_stream_next(sluice_ctc_stream* stream);
 
