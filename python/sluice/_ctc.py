@@ -8,6 +8,7 @@ import html
 import math
 import os
 import pathlib
+import struct
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,15 +16,17 @@ from typing import Any, Literal, Union
 
 from ._decode import DecodingError
 from ._language import NGrams
-from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesResult, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
-                       i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, whole)
+from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesHypothesis, CFramesResult, CFramesWord, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
+                       i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, void_p, whole)
 from ._search import Bias, BiasedPhrase, Grammar, SearchHandle
 from .options import CtcBeamSearch
 
 Text = Union[str, Sequence[Union[str, int]]]
 """A text of labels: a string, which is spelt with the longest labels that fit, or its labels one by one, as strings or numbers."""
 
-_FLOATS = C.POINTER(C.c_float)
+_HYPOTHESIS, _WORD, _RANGE = struct.Struct("@PPPNddPN"), struct.Struct("@iiiiif"), struct.Struct("@ii")
+assert _HYPOTHESIS.size == C.sizeof(CFramesHypothesis) and _WORD.size == C.sizeof(CFramesWord)
+_HYPOTHESES = CFramesResult.hypotheses.offset
 BLANKS = ("", "<blank>", "[blank]", "<blk>", "<ctc>", "<pad>", "[PAD]")
 
 
@@ -41,7 +44,7 @@ class FusionWeights:
 
 @dataclass(slots=True)
 class FramesWord:
-    """A word of a hypothesis."""
+    """A word of a text."""
 
     word: str
     start: int
@@ -52,24 +55,58 @@ class FramesWord:
     """The geometric mean of the probabilities of its labels, each at its best frame."""
 
 
-@dataclass(slots=True)
 class FramesHypothesis:
-    """A text."""
+    """A text. What is not asked for is not made."""
 
-    text: str
-    """Without space at its ends."""
-    tokens: list[int]
-    """Its labels."""
-    frames: list[tuple[int, int]]
-    """Of each label the first frame, and the one after its last, on the best alignment."""
-    log_probs: list[float]
-    """Of each label at its best frame: they do not add up to log_prob."""
+    __slots__ = ("log_prob", "score", "_tokens", "_frames", "_log_probs", "_words", "_texts", "_lexicon")
     log_prob: float
     """Of the text, over the alignments that the beam has kept."""
     score: float
     """That, and what language model and boosted words add."""
-    words: list[FramesWord]
-    """Empty if nothing says what a word is: neither a separator among the labels, nor pieces of words, nor a lexicon."""
+
+    def __init__(self, tokens: bytes, frames: bytes, log_probs: bytes, words: bytes, log_prob: float, score: float, texts: list[str],
+                 lexicon: list[tuple[str, list[int]]]):
+        self._tokens, self._frames, self._log_probs, self._words = tokens, frames, log_probs, words  # as the library has them
+        self._texts, self._lexicon, self.log_prob, self.score = texts, lexicon, log_prob, score
+
+    @property
+    def text(self) -> str:
+        """Without space at its ends."""
+        return "".join([self._texts[token] for token in self.tokens]).strip()
+
+    @property
+    def tokens(self) -> list[int]:
+        """Its labels."""
+        return list(struct.unpack(f"{len(self._tokens) // 4}i", self._tokens))
+
+    @property
+    def frames(self) -> list[tuple[int, int]]:
+        """Of each label the first frame, and the one after its last, on the best alignment."""
+        return [(first, end) for first, end in _RANGE.iter_unpack(self._frames)]
+
+    @property
+    def log_probs(self) -> list[float]:
+        """Of each label at its best frame: they do not add up to log_prob."""
+        return list(struct.unpack(f"{len(self._log_probs) // 4}f", self._log_probs))
+
+    @property
+    def words(self) -> list[FramesWord]:
+        """Empty if nothing says what a word is: neither a separator among the labels, nor pieces of words, nor a lexicon."""
+        parts, lexicon = [self._texts[token] for token in self.tokens], self._lexicon
+        return [FramesWord(lexicon[spelling][0] if spelling >= 0 else "".join(parts[begin:end]).strip(), first, last, confidence)
+                for begin, end, first, last, spelling, confidence in _WORD.iter_unpack(self._words)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FramesHypothesis) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._tokens, self._frames, self._log_probs, self._words, self.log_prob, self.score, self.text
+
+    def __repr__(self) -> str:
+        return f"FramesHypothesis({self.text!r}, log_prob={self.log_prob:.4f}, score={self.score:.4f})"
 
 
 @dataclass
@@ -451,21 +488,13 @@ class CtcDecoder:
 
     def _result(self, seen: Any, number: int) -> FramesResult:
         """A copy of a sluice_frames_result."""
-        texts, lexicon, hypotheses = self._texts, self._lexicon, []
-        for i in range(seen.count):
-            h = seen.hypotheses[i]
-            count, size = h.count, h.word_count
-            tokens, log_probs = (h.tokens[:count], h.log_probs[:count]) if count else ([], [])
-            numbers = h.frames[:2 * count] if count else []
-            parts = [texts[token] for token in tokens]
-            words = []
-            if size:
-                its, sure = C.cast(h.words, Tokens)[:6 * size], C.cast(h.words, _FLOATS)[5:6 * size:6]
-                words = [FramesWord(lexicon[spelling][0] if spelling >= 0 else "".join(parts[begin:end]).strip(), first, last, confidence)
-                         for begin, end, first, last, spelling, confidence
-                         in zip(its[::6], its[1::6], its[2::6], its[3::6], its[4::6], sure)]
-            hypotheses.append(FramesHypothesis("".join(parts).strip(), tokens, list(zip(numbers[::2], numbers[1::2])), log_probs, h.log_prob,
-                                            h.score, words))
+        texts, lexicon, read = self._texts, self._lexicon, C.string_at
+        address = void_p.from_buffer(seen, _HYPOTHESES).value or 0
+        hypotheses = [FramesHypothesis(read(tokens, 4 * count), read(frames, 8 * count), read(log_probs, 4 * count),
+                                       read(words, _WORD.size * word_count) if word_count else b"", log_prob, score, texts, lexicon)
+                      if count else FramesHypothesis(b"", b"", b"", b"", log_prob, score, texts, lexicon)
+                      for tokens, frames, log_probs, count, log_prob, score, words, word_count
+                      in _HYPOTHESIS.iter_unpack(read(address, seen.count * _HYPOTHESIS.size) if seen.count else b"")]
         return FramesResult(hypotheses, seen.frames, seen.failure.decode(), seen.message.decode(errors="replace"), number)
 
 
