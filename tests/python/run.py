@@ -62,7 +62,9 @@ def unit_tests(library):
                          env=environment, capture_output=True, text=True)
     print(run.stdout, run.stderr, sep="")
     assert run.returncode == 0 and "20 of 20 outputs are the same" in run.stdout
-    return passed + 1
+    run = subprocess.run([python, ROOT / "benchmarks/python_ctc.py", *"--frames 9 --times 1".split()], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.endswith("the same texts\n"), run.stdout + run.stderr
+    return passed + 2
 
 
 def beside_transformers(library):
@@ -76,7 +78,7 @@ def beside_ctc_packages(library):
     python = python_with("numpy", "pyctcdecode")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_ctc_packages.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 4
+    return 6
 
 
 def types(_):

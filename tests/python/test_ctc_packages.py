@@ -10,11 +10,16 @@ import numpy as np
 import pyctcdecode
 
 import sluice.pyctcdecode
+import sluice.torchaudio
 
 try:
     import kenlm
 except ImportError:
     kenlm = None
+try:
+    from flashlight.lib.text import decoder as flashlight
+except ImportError:
+    flashlight = None
 
 logging.disable(logging.CRITICAL)
 # pyctcdecode knows words that have a back-off weight.
@@ -96,6 +101,89 @@ class BesidePyctcdecode(unittest.TestCase):
                 if "<unk>" in labels:
                     matrix[:, labels.index("<unk>")] = -30
                 self.assertEqual(ours.decode(matrix, **EVERYTHING), theirs.decode(matrix, **EVERYTHING), labels)
+
+
+@unittest.skipIf(flashlight is None, "flashlight.lib.text is not there")
+class BesideFlashlight(unittest.TestCase):
+    """torchaudio's decoder is flashlight's: the same is set up here as torchaudio does."""
+
+    tokens = ["-", "|", "a", "b"]
+    lexicon = {"ab": [2, 3, 1], "b": [3, 1], "ba": [3, 2, 1], "a": [2, 1]}
+
+    def theirs(self, matrix, lexicon, word_score, sil_score, log_add=False, lm=None, lm_weight=0.0):
+        model = lm if lm is not None else flashlight.ZeroLM()
+        if lexicon:
+            options = flashlight.LexiconDecoderOptions(5000, 4, 1e6, lm_weight, word_score, -np.inf, sil_score, log_add,
+                                                       flashlight.CriterionType.CTC)
+            trie = flashlight.Trie(4, 1)
+            start = model.start(False)
+            for number, spelling in enumerate(self.lexicon.values()):
+                _, score = model.score(start, number)
+                trie.insert(spelling, number, score)
+            trie.smear(flashlight.SmearingMode.MAX)
+            decoder = flashlight.LexiconDecoder(options, trie, model, 1, 0, -1, [], False)
+        else:
+            options = flashlight.LexiconFreeDecoderOptions(5000, 4, 1e6, lm_weight, sil_score, log_add, flashlight.CriterionType.CTC)
+            decoder = flashlight.LexiconFreeDecoder(options, model, 1, 0, [])
+        found = {}
+        for one in decoder.decode(matrix.ctypes.data, len(matrix), 4):
+            path = list(one.tokens)
+            if not lexicon and next(token for token in path[1:] if token != 0) == 1:
+                continue  # a silence first: there another text for each place in which it may begin, here one
+            steps = [i for i, token in enumerate(path) if token != 0 and (i == 0 or token != path[i - 1])]
+            found.setdefault(tuple(path[i] for i in steps), (one.score, steps, [list(self.lexicon)[w] for w in one.words if w >= 0]))
+        return found
+
+    def ours(self, matrix, lexicon, **options):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "lexicon.txt")
+            file.write_text("".join(f"{word} {' '.join(self.tokens[t] for t in spelling)}\n" for word, spelling in self.lexicon.items()))
+            decoder = sluice.torchaudio.ctc_decoder(str(file) if lexicon else None, self.tokens, nbest=5000, beam_size=5000,
+                                                    beam_threshold=1e6, **options)
+        whole, = decoder(matrix[None], [len(matrix)])
+        decoder.decode_begin()
+        for frame in matrix:
+            decoder.decode_step(frame[None])
+        decoder.decode_end()
+        for one, other in zip(decoder.get_final_hypothesis(), whole):
+            self.assertEqual((one.score, one.words, one.tokens.tolist(), one.timesteps.tolist()),
+                             (other.score, other.words, other.tokens.tolist(), other.timesteps.tolist()))
+        # The last of equal keys counts: texts that differ in a silence at their beginning, best first.
+        return {(tuple(h.tokens), tuple(h.timesteps)): (h.score, h.words) for h in reversed(whole)}
+
+    def test_scores_timesteps_and_words(self):
+        for seed in range(6):
+            matrix = np.random.default_rng(seed).normal(0, 2, (6, 4))
+            matrix = (matrix - np.log(np.exp(matrix).sum(1, keepdims=True))).astype(np.float32)
+            for lexicon in True, False:
+                options = {"word_score": 0.7 if lexicon else 0.0, "sil_score": -0.3 * (seed % 2)}
+                found, wanted = self.ours(matrix, lexicon, **options), self.theirs(matrix, lexicon, **options)
+                self.assertGreater(len(wanted), 5)
+                for tokens, (score, steps, words) in wanted.items():
+                    its = found[tokens, tuple(steps)]
+                    self.assertAlmostEqual(its[0], score, places=3)
+                    self.assertEqual(its[1], words)
+                # Here a text need not have a silence behind its last word.
+                self.assertGreater(max(found.values())[0], max(wanted.values())[0] - 1e-3)
+
+    @unittest.skipIf(kenlm is None, "kenlm is not there")
+    def test_language_models(self):
+        from flashlight.lib.text.decoder.kenlm import KenLM
+        from flashlight.lib.text.dictionary import Dictionary
+        with tempfile.TemporaryDirectory() as folder:
+            arpa = pathlib.Path(folder, "words.arpa")
+            arpa.write_text(ARPA)
+            words = Dictionary()
+            for word in self.lexicon:
+                words.add_entry(word)
+            for seed in range(4):
+                matrix = np.random.default_rng(seed).normal(0, 2, (6, 4))
+                matrix = (matrix - np.log(np.exp(matrix).sum(1, keepdims=True))).astype(np.float32)
+                found = self.ours(matrix, True, lm=str(arpa), lm_weight=1.3, word_score=0.7)
+                wanted = self.theirs(matrix, True, 0.7, 0.0, lm=KenLM(str(arpa), words), lm_weight=1.3)
+                for tokens, (score, steps, spelt) in wanted.items():
+                    self.assertAlmostEqual(found[tokens, tuple(steps)][0], score, places=3)
+                    self.assertEqual(found[tokens, tuple(steps)][1], spelt)
 
 
 if __name__ == "__main__":
