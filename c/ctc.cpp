@@ -26,6 +26,7 @@
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/phrase.hpp>
 
+#include "frames.hpp"
 #include "handles.hpp"
 #include "options.hpp"
 #include "passing.hpp"
@@ -52,87 +53,6 @@
 
 namespace sluice::c {
 
-/// Boosted phrases, for which a text's beginning and end count as a separator.
-struct PhrasesOfWords {
-  using State = Bias::State;
-  Bias phrases{};
-  Token separator = -1;  // -1: none
-
-  bool trivial() const { return phrases.trivial(); }
-  State initial(Sentence const& sentence) const {
-    auto const state = phrases.initial(sentence);
-    return separator < 0 ? state : phrases.next(state, separator);
-  }
-  State next(State const& state, Token token) const { return phrases.next(state, token); }
-  void edit(State const&, Output const&, std::vector<Edit>&) const {}
-  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
-    auto const sum = phrases.bias(state, place, edits);
-    if (separator < 0 || trivial()) return sum;
-    auto const paid = phrases.paid(state, separator);
-    if (paid == 0) return sum;
-    for (auto const eos : place.vocabulary.eos) edits.push_back({.token = eos, .add = paid});
-    return {.all = sum.all};  // the edits are no longer sorted
-  }
-};
-
-/// A language model of n-grams of any kind.
-class AnyNGrams {
- public:
-  struct State {
-    NGramState gram{};
-    std::uint32_t node = 0;
-  };
-
- private:
-  template <class F>
-  auto visit(F const& f) const {  // a branch, not a call through a pointer
-    switch (held_.index()) {
-      case 1: return f(std::get<1>(held_));
-      case 2: return f(std::get<2>(held_));
-      case 3: return f(std::get<3>(held_));
-      default: return f(std::get<0>(held_));
-    }
-  }
-
- public:
-  AnyNGrams() = default;
-  template <class L>
-  explicit AnyNGrams(L model) : held_(std::move(model)) {}
-
-  bool none() const { return std::holds_alternative<NoRule>(held_); }
-  bool of_lexicon() const { return std::holds_alternative<LexiconNGrams>(held_); }
-  State initial(Sentence const& sentence) const {
-    return visit([&](auto const& model) { return put(model.initial(sentence)); });
-  }
-  State next(State const& state, Token token) const {
-    return visit([&](auto const& model) { return put(model.next(take(model, state), token)); });
-  }
-  float score(State const& state, Token token) const {
-    return visit([&](auto const& model) { return model.score(take(model, state), token); });
-  }
-  float end(State const& state) const {
-    return visit([&](auto const& model) { return model.end(take(model, state)); });
-  }
-  float most(State const& state) const {
-    return visit([&](auto const& model) { return model.most(take(model, state)); });
-  }
-
- private:
-  static State put(NoRule::State) { return {}; }
-  static State put(TokenNGrams::State const& state) { return {state, 0}; }
-  static State put(WordNGrams::State const& state) { return {state.gram, state.node}; }
-  static State put(LexiconNGrams::State const& state) { return {state.gram, static_cast<std::uint32_t>(state.node)}; }
-  static NoRule::State take(NoRule const&, State const&) { return {}; }
-  static TokenNGrams::State take(TokenNGrams const&, State const& state) { return state.gram; }
-  static WordNGrams::State take(WordNGrams const&, State const& state) { return {state.gram, state.node}; }
-  static LexiconNGrams::State take(LexiconNGrams const&, State const& state) {
-    return {static_cast<std::int32_t>(state.node), state.gram};
-  }
-
-  std::variant<NoRule, TokenNGrams, WordNGrams, LexiconNGrams> held_;
-};
-
-using TextRules = Rules<Forbidden, Structure, InCatalogue, PhrasesOfWords, Lexicon>;
 using PlainCtc = CtcBeamSearch<>;
 using ModelledCtc = CtcBeamSearch<NoRule, AnyNGrams>;
 using RuledCtc = CtcBeamSearch<TextRules, AnyNGrams>;
@@ -170,39 +90,14 @@ struct CtcWorkers {
   std::mutex mutex{};
   std::vector<std::unique_ptr<CtcWorker<S>>> idle{};
 };
-
-/// What a call of C sees of a hypothesis, beside the hypothesis.
-struct CtcView {
-  std::vector<sluice_frames_hypothesis> hypotheses{};
-  std::vector<std::vector<sluice_frames_word>> words{};
+struct AllCtcWorkers {
+  std::tuple<CtcWorkers<PlainCtc>, CtcWorkers<ModelledCtc>, CtcWorkers<RuledCtc>> of{};
 };
 
 }  // namespace sluice::c
 
 using namespace sluice::c;
 using sluice::require, sluice::Token;
-
-struct sluice_ctc {
-  std::int32_t labels = 0;
-  Token blank = 0;
-  sluice::Kind kind = sluice::Kind::logits;
-  std::vector<std::string> texts{};  // [labels], or none
-  std::vector<Token> separators{};
-  sluice::Lexicon lexicon{};
-  AnyNGrams language{};
-  sluice::TokenTrie trie{};  // of the texts
-  mutable std::tuple<CtcWorkers<PlainCtc>, CtcWorkers<ModelledCtc>, CtcWorkers<RuledCtc>> workers{};
-
-  /// The words of an output.
-  std::vector<sluice_frames_word> words(sluice::Hypothesis const& found) const;
-  sluice_frames_result view(sluice::Result const& result, CtcView& view) const;
-};
-
-struct sluice_frames_results {
-  std::vector<sluice::Result> results{};
-  std::vector<CtcView> views{};
-  std::vector<sluice_frames_result> list{};
-};
 
 namespace {
 
@@ -257,38 +152,27 @@ AnyCtc search_of(sluice_ctc const& ctc, sluice_search const* given) {
   auto const& options = given == nullptr ? usual : given->options;
   auto const* const plain = std::get_if<sluice::CtcBeamSearch<>>(&options.plain);
   require(plain != nullptr, "search", "of another kind", "must be of kind ctc");
-  auto const& penalties = options.penalties;
-  require(penalties.repetition == 1 && penalties.frequency == 0 && penalties.presence == 0, "penalties", "set",
-          "are not for texts of frames");
-  require(options.no_repeat_ngram.n == 0, "no_repeat_ngram", options.no_repeat_ngram.n, "is not for texts of frames");
-  require(options.stop_tokens.empty() && options.stop_strings.empty(), "stop", "set",
-          "is not for texts of frames, which end with these");
-  require(!options.watermark.on(), "watermark", "set", "is not for texts of frames");
-  PhrasesOfWords const phrases{options.bias, ctc.separators.empty() ? -1 : ctc.separators.front()};
-  auto const words_alone = !ctc.lexicon.trivial() && !ctc.language.of_lexicon();
-  auto const ruled = !options.forbidden.empty() || !options.structure.trivial() || !options.items.trivial() ||
-                     !phrases.trivial() || words_alone;
+  auto trivial = false;
+  auto rules = text_rules(options, ctc, trivial);
   auto const check = [](auto search) {
     search.check();
     return AnyCtc(std::move(search));
   };
-  if (!ruled && ctc.language.none()) return check(with_options<PlainCtc>(*plain, ctc.blank));
-  if (!ruled) {
+  if (trivial && ctc.language.none()) return check(with_options<PlainCtc>(*plain, ctc.blank));
+  if (trivial) {
     auto search = with_options<ModelledCtc>(*plain, ctc.blank);
     search.language_model = ctc.language;
     return check(std::move(search));
   }
   auto search = with_options<RuledCtc>(*plain, ctc.blank);
-  search.rule = TextRules(sluice::Forbidden(options.forbidden), options.structure, options.items, phrases,
-                          words_alone ? ctc.lexicon : sluice::Lexicon());
-  search.language_model = ctc.language;
+  search.rule = std::move(rules), search.language_model = ctc.language;
   return check(std::move(search));
 }
 
 template <class S>
 std::vector<Result> decoded(sluice_ctc const& ctc, S const& search, std::span<MatrixView<float const> const> matrices,
                             std::size_t threads) {
-  auto& workers = std::get<CtcWorkers<S>>(ctc.workers);
+  auto& workers = std::get<CtcWorkers<S>>(ctc.workers->of);
   std::vector<Result> results(matrices.size());
   std::atomic<std::size_t> next = 0;
   auto const work = [&] {
@@ -361,6 +245,22 @@ AnyNGrams language_of(sluice_ctc_options const& options, sluice_ctc const& ctc) 
 
 }  // namespace
 
+sluice::c::TextRules sluice::c::text_rules(SearchOptions const& options, sluice_ctc const& texts, bool& trivial) {
+  auto const& penalties = options.penalties;
+  require(penalties.repetition == 1 && penalties.frequency == 0 && penalties.presence == 0, "penalties", "set",
+          "are not for texts of frames");
+  require(options.no_repeat_ngram.n == 0, "no_repeat_ngram", options.no_repeat_ngram.n, "is not for texts of frames");
+  require(options.stop_tokens.empty() && options.stop_strings.empty(), "stop", "set",
+          "is not for texts of frames, which end with these");
+  require(!options.watermark.on(), "watermark", "set", "is not for texts of frames");
+  PhrasesOfWords phrases{options.bias, texts.separators.empty() ? -1 : texts.separators.front()};
+  auto const words_alone = !texts.lexicon.trivial() && !texts.language.of_lexicon();
+  trivial = options.forbidden.empty() && options.structure.trivial() && options.items.trivial() && phrases.trivial() &&
+            !words_alone;
+  return TextRules(Forbidden(options.forbidden), options.structure, options.items, std::move(phrases),
+                   words_alone ? texts.lexicon : Lexicon());
+}
+
 std::vector<sluice_frames_word> sluice_ctc::words(sluice::Hypothesis const& found) const {
   std::vector<sluice_frames_word> all;
   auto const add = [&](std::int32_t begin, std::int32_t end, std::int32_t spelling) {
@@ -392,7 +292,7 @@ std::vector<sluice_frames_word> sluice_ctc::words(sluice::Hypothesis const& foun
   return all;
 }
 
-sluice_frames_result sluice_ctc::view(sluice::Result const& result, CtcView& view) const {
+sluice_frames_result sluice_ctc::view(sluice::Result const& result, FramesView& view) const {
   static_assert(sizeof(sluice::FrameRange) == 2 * sizeof(std::int32_t));
   view.hypotheses.clear(), view.words.clear();
   view.hypotheses.reserve(result.hypotheses.size()), view.words.reserve(result.hypotheses.size());
@@ -427,7 +327,7 @@ struct sluice_ctc_stream {
   sluice_ctc const& ctc;
   std::vector<Token> settled{};
   Result found{};
-  CtcView shown{};
+  FramesView shown{};
   sluice_frames_result result{};
   bool ended = false, over = false;
 };
@@ -496,6 +396,7 @@ sluice_status sluice_ctc_create(sluice_ctc_options const* options, sluice_ctc** 
     require(given.reserved == 0, "sluice_ctc_options.reserved", given.reserved, "must be 0");
     sluice::ctc_vocabulary(given.labels, given.blank);
     auto made = std::make_unique<sluice_ctc>();
+    made->workers = std::make_shared<AllCtcWorkers>();
     made->labels = given.labels, made->blank = given.blank;
     made->kind = flag_of(given.log_probs, "log_probs") ? sluice::Kind::log_probs : sluice::Kind::logits;
     if (given.texts != nullptr)

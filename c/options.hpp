@@ -10,6 +10,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/frame_stream.hpp>
+#include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
@@ -50,7 +51,9 @@ using AnySearch = std::variant<Greedy, Beam, Sample, StochasticBeam, Blockwise<>
 
 /// A search, and what its processors are made of.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>> plain;
+  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>, TransducerBeam<>,
+               TransducerGreedy<>>
+      plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Penalties penalties{};
   NoRepeatNgram no_repeat_ngram{};
@@ -61,6 +64,11 @@ struct SearchOptions {
   std::vector<std::string> stop_strings{};
   std::int32_t stop_minimum = 0;
   Watermark watermark{};
+
+  bool of_frames() const {
+    return std::holds_alternative<CtcBeamSearch<>>(plain) || std::holds_alternative<TransducerBeam<>>(plain) ||
+           std::holds_alternative<TransducerGreedy<>>(plain);
+  }
 
   /// \throws std::invalid_argument  for marks that this kind of search cannot make
   void mark(Watermark const& with) {
@@ -77,8 +85,7 @@ struct SearchOptions {
   }
 
   AnySearch search() const {
-    require(!std::holds_alternative<CtcBeamSearch<>>(plain), "search", "ctc",
-            "is for matrices of frames: sluice_ctc_decode");
+    require(!of_frames(), "search", "over frames", "is for sluice_ctc_decode, or sluice_transducer_decode");
     if (auto const* const particles = std::get_if<Particles>(&plain)) {
       auto conditioned = *particles;
       conditioned.potential = {{structure}};
@@ -211,6 +218,16 @@ inline void set(CtcBeamSearch<>& ctc, Setter& to) {
   to("width", ctc.width), to("n_best", ctc.n_best), to("top_tokens", ctc.top_tokens);
   to("token_floor", ctc.token_floor), to("threshold", ctc.threshold), to("skip_blank", ctc.skip_blank);
   to("block", ctc.block), to("viterbi", ctc.viterbi);
+}
+inline void set(TransducerBeam<>& beam, Setter& to) {
+  set(beam.endpoint, to), set(beam.penalty, to);
+  to("width", beam.width), to("n_best", beam.n_best), to("candidates", beam.candidates);
+  to("most_symbols", beam.most_symbols), to("most_labels", beam.most_labels);
+  to("threshold", beam.threshold), to("within", beam.within), to("order", beam.order, TransducerOrder::alignment);
+}
+inline void set(TransducerGreedy<>& greedy, Setter& to) {
+  set(greedy.endpoint, to);
+  to("most_symbols", greedy.most_symbols), to("most_labels", greedy.most_labels), to("candidates", greedy.candidates);
 }
 inline void set(Watermark& watermark, Setter& to) {
   to("prf", watermark.prf, WatermarkPrf::hugging_face), to("width", watermark.width);

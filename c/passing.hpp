@@ -79,6 +79,9 @@ inline sluice_detection_options taken(sluice_detection_options const& given) {
 inline sluice_ctc_options taken(sluice_ctc_options const& given) {
   return taken(given, "sluice_ctc_options", offsetof(sluice_ctc_options, log_probs));
 }
+inline sluice_transducer_functions taken(sluice_transducer_functions const& given) {
+  return taken(given, "sluice_transducer_functions", offsetof(sluice_transducer_functions, destroy));
+}
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }

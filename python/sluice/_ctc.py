@@ -18,7 +18,7 @@ from ._decode import DecodingError
 from ._language import NGrams
 from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesHypothesis, CFramesResult, CFramesWord, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
                        i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, void_p, whole)
-from ._search import Bias, BiasedPhrase, Grammar, SearchHandle
+from ._search import Bias, BiasedPhrase, Grammar, Search, SearchHandle
 from .options import CtcBeamSearch
 
 Text = Union[str, Sequence[Union[str, int]]]
@@ -123,6 +123,8 @@ class FramesResult:
     """What failed, with the frame."""
     id: int = 0
     """The number of the matrix in its call."""
+    cause: BaseException | None = field(default=None, compare=False)
+    """What a network raised, if that was why."""
 
     @property
     def ok(self) -> bool:
@@ -255,7 +257,7 @@ class CtcDecoder:
         arrays = self._arrays(matrices, lengths)
         handle = self._default
         if hotwords is not None or search is not None:
-            handle = self._search_handle(self.search if search is None else search, self._hotwords if hotwords is None else hotwords)
+            handle = self._other(search, hotwords)
         count = len(arrays)
         threads = min(count, whole(threads, "threads", 0) or _processors())
         if count == 0:
@@ -275,8 +277,7 @@ class CtcDecoder:
         """A text whose frames come while it is decoded."""
         if hotwords is None and search is None:
             return CtcStream(self, self._default)
-        return CtcStream(self, self._search_handle(self.search if search is None else search,
-                                                   self._hotwords if hotwords is None else hotwords))
+        return CtcStream(self, self._other(search, hotwords))
 
     def align(self, matrix: Any, text: Text) -> CtcAlignment:
         """Where the labels of a text are, on its likeliest alignment (forced alignment)."""
@@ -417,8 +418,12 @@ class CtcDecoder:
                                              text_bytes(grammar.text, grammar.kind), C.byref(options))
         return self._grammars[grammar]
 
-    def _search_handle(self, search: CtcBeamSearch, hotwords: Any) -> SearchHandle:
-        expect(search, CtcBeamSearch, "search", "CtcBeamSearch(...)")
+    def _other(self, search: Any, hotwords: Any) -> SearchHandle:
+        """What replaces the decoder's own search, or hotwords."""
+        its = self.search if search is None else expect(search, CtcBeamSearch, "search", "CtcBeamSearch(...)")
+        return self._search_handle(its, self._hotwords if hotwords is None else hotwords)
+
+    def _search_handle(self, search: Search, hotwords: Any) -> SearchHandle:
         if self._grammar is not None:
             if search.grammar is not None:
                 raise TypeError("sluice: grammar: the search has one, too")

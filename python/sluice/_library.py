@@ -48,6 +48,9 @@ Release = C.CFUNCTYPE(None, void_p, size_t, Tokens)
 SourceLength = C.CFUNCTYPE(i32, void_p, void_p)
 Propose = C.CFUNCTYPE(C.c_int, void_p, size_t, C.POINTER(CDraft))
 
+Frames = C.CFUNCTYPE(i32, void_p, void_p)
+Parts = C.CFUNCTYPE(C.c_int, void_p, size_t, void_p)
+
 CModelFunctions = _struct(
     "sluice_model_functions", size=size_t, vocabulary=i32, bos=i32, eos=Tokens, eos_count=size_t, never=Tokens,
     never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
@@ -73,6 +76,12 @@ CCtcOptions = _struct("sluice_ctc_options", size=size_t, labels=i32, blank=i32, 
                       spellings=size_t, ngrams=void_p, ngram_words=Tokens, weight=C.POINTER(C.c_double), bonus=C.c_double,
                       unknown=C.c_double)
 CCtcMatrix = _struct("sluice_ctc_matrix", scores=void_p, frames=size_t, stride=size_t)
+CPredictorRow = _struct("sluice_predictor_row", from_=i32, to=i32, label=i32)
+CJoinerRow = _struct("sluice_joiner_row", utterance=i32, frame=i32, state=i32)
+CTransducerFunctions = _struct(
+    "sluice_transducer_functions", size=size_t, labels=i32, blank=i32, durations=Tokens, duration_count=size_t, blanks=Tokens,
+    blank_frames=Tokens, blank_count=size_t, label_frames=i32, log_probs=i32, user=void_p, frames=Frames, start=Start, predict=Parts,
+    join=StepView, release=Release, destroy=void_p)
 CFramesWord = _struct("sluice_frames_word", begin=i32, end=i32, first_frame=i32, end_frame=i32, spelling=i32, confidence=C.c_float)
 CFramesHypothesis = _struct("sluice_frames_hypothesis", tokens=Tokens, frames=Tokens, log_probs=C.POINTER(C.c_float), count=size_t,
                          log_prob=C.c_double, score=C.c_double, words=void_p, word_count=size_t)
@@ -135,6 +144,8 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "ctc_stream_result": [void_p, C.POINTER(C.POINTER(CFramesResult))],
     "ctc_stream_next": [void_p],
     "ctc_align": [void_p, C.POINTER(CCtcMatrix), Tokens, size_t, Tokens, C.POINTER(C.c_double), C.POINTER(C.c_double)],
+    "transducer_create": [C.POINTER(CTransducerFunctions), C.POINTER(void_p)],
+    "transducer_decode": [void_p, void_p, void_p, C.POINTER(void_p), size_t, size_t, C.POINTER(void_p)],
     "trace_create": [C.c_char_p, C.POINTER(void_p)],
     "trace_lines": [void_p, C.POINTER(CBytes)],
     "trace_page": [void_p, C.POINTER(CBytes)],
@@ -175,7 +186,8 @@ def _load() -> C.CDLL:
         function.argtypes, function.restype = arguments, i32
     for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
                  "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
-                 "suffix_cache_free", "ctc_free", "frames_results_free", "ctc_stream_free"):
+                 "suffix_cache_free", "ctc_free", "frames_results_free", "ctc_stream_free",
+                 "transducer_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p

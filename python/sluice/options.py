@@ -103,6 +103,15 @@ class Proposal(enum.IntEnum):
     """
 
 
+class TransducerOrder(enum.IntEnum):
+    """Which hypotheses of a TransducerBeam are compared with each other."""
+
+    frames = 0
+    """Those at the same frame (time-synchronous; Graves 2012): about two steps a frame."""
+    alignment = 1
+    """Those of equally many frames and labels together (ALSD; Saon et al. 2020): a step for each of them."""
+
+
 class WatermarkScheme(enum.IntEnum):
     """How a token carries a mark."""
 
@@ -560,6 +569,78 @@ class CtcBeamSearch(Search):
 
     _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "top_tokens": "top_tokens", "token_floor": "token_floor", "threshold": "threshold", "skip_blank": "skip_blank", "block": "block", "viterbi": "viterbi"}
     _kind: ClassVar[str] = "ctc"
+
+
+@dataclass(kw_only=True)
+class TransducerGreedy(Search):
+    """Takes the best token of a transducer (Transducer: RNN-T, TDT, multi-blank) at every step, until the alignment has
+    passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with a TextModel, three), one
+    row of one token a step, a step for each frame and each label.
+
+    `log_prob` is that of the one alignment, with its blanks; Hypothesis::log_probs and `frames` are its labels'. Rule,
+    language model, requests and frames that come while they are decoded: see TransducerBeam. An output that the rule
+    does not let end where the frames end is returned all the same, and not `finished`.
+    """
+
+    most_symbols: int = 10
+    """Labels at one frame, at most; then only blanks may follow. >= 1."""
+    most_labels: int = 0
+    """Labels of an output, at most; 0: no other bound."""
+    candidates: int = 8
+    """Labels of a line to which a language model is applied; >= 1."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on."""
+
+    _options: ClassVar[dict[str, str]] = {"most_symbols": "most_symbols", "most_labels": "most_labels", "candidates": "candidates"}
+    _kind: ClassVar[str] = "transducer_greedy"
+
+
+@dataclass(kw_only=True)
+class TransducerBeam(Search):
+    """Finds the most probable outputs of a transducer (Transducer: RNN-T, TDT, multi-blank). Hypotheses of equal labels at
+    equal frames are one, and its probability is the sum of theirs. So `log_prob` is the logarithm of the sum over all
+    alignments that were kept; if `width` and `candidates` exclude nothing, that is the probability of the output.
+
+    An output ends when its alignment has passed the last frame, or at an Endpoint. Blanks are no part of it, and
+    invisible to rule and language model: both see outputs, of the vocabulary TransducerTokens::outputs(), where the
+    blank stands for the end. Request::processors are refused: they would see alignments.
+
+    Frames may come while they are decoded (Decoder::append). The result is that of the whole at once, bit for bit: a
+    frame is read once so many frames have come after it as a token moves on at most (TransducerTokens::most_frames(): 1
+    for an RNN-T), or nothing more will come. Memory grows with the outputs, not with the frames.
+
+    Hypothesis::log_probs and `frames` are of the output's likeliest alignment: the log-probability of each label where
+    it was written (so they do not add up to log_prob, which has blanks and other alignments too), and the frames that
+    it lasts, at least one. log_prob and score hold what rule and language model add. Result::frames says how many
+    frames it is of. A request can have no prompt and no prefix; Request::confidence tells nothing of use. A step has up
+    to `width` rows of one token, and costs O(width * candidates * log).
+    """
+
+    width: int = 10
+    """Hypotheses kept at a frame; >= 1."""
+    n_best: int = 1
+    """Hypotheses returned; in [1, width]."""
+    candidates: int = 0
+    """Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`."""
+    most_symbols: int = 10
+    """Labels at one frame, at most; then only blanks may follow. TransducerOrder::alignment: so many times the frames up
+    to there in all. >= 1.
+    """
+    most_labels: int = 0
+    """Labels of an output, at most; 0: no other bound."""
+    threshold: float = math.inf
+    """Hypotheses so much less probable (natural logarithm) than the best they are compared with are dropped; > 0."""
+    within: float = math.inf
+    """Labels so much less probable than the line's best token are not considered (modified AES: gamma); > 0."""
+    order: TransducerOrder | str = TransducerOrder.frames
+    """See TransducerOrder."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on; not with TransducerOrder::alignment."""
+    penalty: LengthPenalty = field(default_factory=lambda: LengthPenalty(kind=LengthPenaltyKind.none))
+    """For the score: labels count."""
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "candidates": "candidates", "most_symbols": "most_symbols", "most_labels": "most_labels", "threshold": "threshold", "within": "within", "order": "order"}
+    _kind: ClassVar[str] = "transducer"
 
 
 @dataclass(kw_only=True)

@@ -216,6 +216,124 @@ static void refuses(sluice_ctc_matrix* matrices) {
   sluice_ctc_free(ctc);
 }
 
+/* A network over the table of frames.h. */
+typedef struct parts {
+  uint32_t sources[64];
+  sluice_token before[transducer_states], last[transducer_states];
+  float lines[64 * (transducer_labels + 3)];
+  int columns, released, destroyed, broken;
+} parts;
+
+static int32_t frames_of(void* user, void const* source) {
+  (void)user;
+  return transducer_frames(*(uint32_t const*)source);
+}
+static int start(void* user, size_t count, void const* const* sources, int32_t const* utterances) {
+  parts* const p = user;
+  size_t i;
+  for (i = 0; i < count; ++i) p->sources[utterances[i]] = *(uint32_t const*)sources[i];
+  return 0;
+}
+static int predict(void* user, size_t count, sluice_predictor_row const* rows) {
+  parts* const p = user;
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    p->before[rows[i].to] = rows[i].from < 0 ? 0 : p->last[rows[i].from];
+    p->last[rows[i].to] = rows[i].label;
+  }
+  return 0;
+}
+static int join(void* user, size_t count, sluice_joiner_row const* rows, float const** scores, size_t* stride) {
+  parts* const p = user;
+  size_t i;
+  int column;
+  if (p->broken != 0) return p->broken;
+  for (i = 0; i < count && i < 64; ++i)
+    for (column = 0; column < p->columns; ++column)
+      p->lines[i * (size_t)p->columns + (size_t)column] = transducer_logit(
+          p->sources[rows[i].utterance], rows[i].frame, p->before[rows[i].state], p->last[rows[i].state], column);
+  *scores = p->lines, *stride = (size_t)p->columns;
+  return 0;
+}
+static void release(void* user, size_t count, int32_t const* utterances) {
+  (void)utterances;
+  ((parts*)user)->released += (int)count;
+}
+static void destroy(void* user) { ++((parts*)user)->destroyed; }
+
+static sluice_transducer_functions network_of(parts* p, int way) {
+  sluice_transducer_functions functions = sluice_transducer_functions_init();
+  memset(p, 0, sizeof *p);
+  p->columns = transducer_labels + (way == of_durations ? 3 : 0);
+  functions.labels = transducer_labels, functions.user = p;
+  if (way == of_durations) functions.durations = transducer_durations, functions.duration_count = 3;
+  functions.frames = frames_of, functions.start = start, functions.predict = predict, functions.join = join;
+  functions.release = release, functions.destroy = destroy;
+  return functions;
+}
+
+static sluice_search* transducer_search_of(int way) {
+  sluice_search* search = NULL;
+  CHECK(sluice_search_create(way == of_greedy ? "transducer_greedy" : "transducer", &search) == SLUICE_OK);
+  if (way == of_greedy) {
+    CHECK(sluice_search_set(search, "most_symbols", 3) == SLUICE_OK);
+    return search;
+  }
+  CHECK(sluice_search_set(search, "width", 5) == SLUICE_OK && sluice_search_set(search, "n_best", 3) == SLUICE_OK);
+  if (way == of_alignments) CHECK(sluice_search_set(search, "order", 1) == SLUICE_OK);
+  if (way == of_durations)
+    CHECK(sluice_search_set(search, "threshold", 6) == SLUICE_OK &&
+          sluice_search_set(search, "within", 5) == SLUICE_OK);
+  if (way == of_boosted) {
+    static sluice_token const tokens[] = {1, 3};
+    static size_t const length = 2;
+    sluice_biased_phrase const phrase = {tokens, &length, 1, 2.5f, 0};
+    sluice_bias* bias = NULL;
+    CHECK(sluice_bias_create(&phrase, 1, NULL, &bias) == SLUICE_OK);
+    CHECK(sluice_search_prefer(search, bias) == SLUICE_OK);
+    sluice_bias_free(bias);
+  }
+  return search;
+}
+
+static void transduces(void) {
+  enum { utterances = 9 };
+  static uint32_t const sources[utterances] = {3, 1, 4, 1, 5, 9, 2, 6, 8};
+  static parts p;
+  void const* pointers[utterances];
+  int way;
+  size_t i, batch;
+  for (i = 0; i < utterances; ++i) pointers[i] = &sources[i];
+  for (way = 0; way < transducer_ways; ++way) {
+    sluice_transducer_functions functions = network_of(&p, way);
+    sluice_transducer* transducer = NULL;
+    sluice_search* const search = transducer_search_of(way);
+    sluice_frames_results* results = NULL;
+    CHECK(sluice_transducer_create(&functions, &transducer) == SLUICE_OK);
+    for (batch = 0; batch < 5; batch += 2) {
+      CHECK(sluice_transducer_decode(transducer, search, NULL, pointers, utterances, batch, &results) == SLUICE_OK);
+      CHECK(sluice_frames_results_count(results) == utterances);
+      for (i = 0; i < sluice_frames_results_count(results); ++i)
+        CHECK(transducer_differs(way, sources[i], sluice_frames_results_at(results, i)) == 0);
+      sluice_frames_results_free(results);
+    }
+    CHECK(p.released > 0);
+    p.broken = 7;
+    CHECK(sluice_transducer_decode(transducer, search, NULL, pointers, 1, 0, &results) == SLUICE_OK);
+    CHECK(strcmp(sluice_frames_results_at(results, 0)->failure, "model") == 0);
+    CHECK(strstr(sluice_frames_results_at(results, 0)->message, "the model's join returned 7") != NULL);
+    sluice_frames_results_free(results);
+    CHECK(p.destroyed == 0);
+    sluice_transducer_free(transducer);
+    CHECK(p.destroyed == 1);
+    functions.join = NULL;
+    REFUSED(sluice_transducer_create(&functions, &transducer), "join = null");
+    functions.join = join, functions.blank = transducer_labels;
+    REFUSED(sluice_transducer_create(&functions, &transducer), "tokens.blank = 4");
+    sluice_search_free(search);
+  }
+}
+
 int frames(int* all_passed) {
   sluice_ctc_matrix matrices[matrices_of];
   int way;
@@ -243,6 +361,7 @@ int frames(int* all_passed) {
   ends_by_itself(&matrices[0]);
   aligns(&matrices[0]);
   refuses(matrices);
+  transduces();
   *all_passed += passed;
   return failures;
 }

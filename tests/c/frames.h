@@ -29,6 +29,22 @@ int ctc_differs(int way, float const* scores, size_t frames, sluice_frames_resul
 int ctc_alignment_differs(float const* scores, size_t frames, sluice_token const* tokens, size_t count,
                           int32_t const* ranges, double const* log_probs, double log_prob);
 
+/* Transducers: greedy; a beam; in the order of alignments; pairs of labels and durations; boosted labels. */
+enum { of_greedy, of_beam, of_alignments, of_durations, of_boosted, transducer_ways };
+enum { transducer_labels = 4, transducer_states = 4096 }; /* label 0 is the blank */
+static int32_t const transducer_durations[] = {0, 1, 3};
+/* What a joiner says: column `column` of a line after the last two labels. */
+static inline float transducer_logit(uint32_t source, int32_t frame, sluice_token before, sluice_token last,
+                                     int32_t column) {
+  uint32_t x = source * 2654435761u + (uint32_t)frame * 40503u + (uint32_t)(before * 16 + last) * 69069u +
+               (uint32_t)column * 374761393u;
+  x = (x ^ (x >> 15)) * 2246822519u;
+  return (float)((x ^ (x >> 13)) >> 8) / 4000000.0f;
+}
+static inline int32_t transducer_frames(uint32_t source) { return 3 + (int32_t)(source % 5); }
+/* How many differences there are to what C++ finds, one way. */
+int transducer_differs(int way, uint32_t source, sluice_frames_result const* result);
+
 #ifdef __cplusplus
 }
 #endif

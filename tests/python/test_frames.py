@@ -252,7 +252,7 @@ class Labels(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(TypeError, "must be CtcBeamSearch"):
             sluice.CtcDecoder(LABELS, search=sluice.BeamSearch())
-        with self.assertRaisesRegex(sluice.Error, "for matrices of frames"):
+        with self.assertRaisesRegex(sluice.Error, "over frames: is for"):
             sluice.decode(sluice.FunctionModel(lambda tokens: [0.0, 1.0], sluice.Vocabulary(2)), [None], sluice.CtcBeamSearch())
         bad = frames(0)
         bad[2, 1] = math.nan
@@ -262,6 +262,160 @@ class Labels(unittest.TestCase):
         self.assertEqual([result.failure for result in results], ["not_a_number", "bad_request", "none"])
         with self.assertRaises(sluice.DecodingError):
             decoder.stream().append(bad)
+
+
+class Network:
+    """A transducer whose lines depend on the frame and on the last two labels. A state is these two."""
+
+    def __init__(self, seed, labels=3, blank=0, durations=(), **more):
+        self.labels, self.blank, self.durations, self.seed = labels, blank, durations, seed
+        vars(self).update(more)
+        self.sources, self.states, self.lines, self.released, self.calls = {}, {}, {}, [], 0
+
+    def line(self, source, frame, state):
+        """Log-probabilities [V], and [durations]."""
+        if (source, frame, state) not in self.lines:
+            random = np.random.default_rng([self.seed, source, frame, *state])
+            parts = [random.normal(0, 2, self.labels), random.normal(0, 2, len(self.durations) or 1)]
+            self.lines[source, frame, state] = [part - np.log(np.exp(part).sum()) for part in parts]
+        return self.lines[source, frame, state]
+
+    def frames(self, source):
+        return 2 + source % 3
+
+    def start(self, sources, utterances):
+        self.sources.update(zip(utterances, sources))
+
+    def predict(self, rows):
+        for from_, to, label in zip(*rows):
+            self.states[to] = (self.states[from_][1], int(label)) if from_ >= 0 else (self.blank, self.blank)
+
+    def join(self, rows):
+        self.calls += 1
+        lines = [self.line(self.sources[u], f, self.states[s]) for u, f, s in zip(*rows)]
+        return np.array([np.concatenate(line if self.durations else line[:1]) for line in lines], np.float32)
+
+    def release(self, utterances):
+        self.released += utterances
+
+    def every_output(self, source, most_symbols):
+        """{labels: [log p, log p of the best alignment]}, over all alignments of at most so many labels at a frame."""
+        found, count = {}, self.frames(source)
+
+        def go_on(frame, state, labels, symbols, log_p):
+            if frame >= count:
+                one = found.setdefault(labels, [-math.inf, -math.inf])
+                found[labels] = [np.logaddexp(one[0], log_p), max(one[1], log_p)]
+                return
+            of_label, of_duration = self.line(source, frame, state)
+            for label in range(self.labels):
+                for number, duration in enumerate(self.durations or [1 if label == self.blank else 0]):
+                    if label == self.blank and duration == 0 or label != self.blank and symbols == most_symbols:
+                        continue
+                    p = log_p + of_label[label] + (of_duration[number] if self.durations else 0)
+                    if label == self.blank:
+                        go_on(frame + duration, state, labels, 0 if duration else symbols, p)
+                    else:
+                        go_on(frame + duration, (state[1], label), (*labels, label), 0 if duration else symbols + 1, p)
+        go_on(0, (self.blank, self.blank), (), 0, 0.0)
+        return found
+
+    def greedy(self, source, most_symbols):
+        frame, state, labels, symbols, log_p = 0, (self.blank, self.blank), [], 0, 0.0
+        while frame < self.frames(source):
+            line = self.line(source, frame, state)[0]
+            label = self.blank if symbols == most_symbols else int(line.argmax())
+            log_p += line[label]
+            if label == self.blank:
+                frame, symbols = frame + 1, 0
+            else:
+                labels.append(label)
+                state, symbols = (state[1], label), symbols + 1
+        return labels, log_p
+
+
+WIDE_BEAM = sluice.TransducerBeam(width=600, n_best=600, candidates=600, most_symbols=2)
+
+
+class Transducers(unittest.TestCase):
+    def check(self, network, **options):
+        for source in range(2):
+            result, = sluice.Transducer(network).decode([source], WIDE_BEAM.replace(**options))
+            wanted = network.every_output(source, 2)
+            self.assertEqual({tuple(h.tokens) for h in result}, set(wanted))
+            for h in result:
+                self.assertAlmostEqual(h.log_prob, wanted[tuple(h.tokens)][0], places=4)
+                self.assertEqual(h.text, " ".join(map(str, h.tokens)))
+            self.assertEqual(result.frames, network.frames(source))
+
+    def test_every_output(self):
+        for seed in range(2):
+            self.check(Network(seed))
+            self.check(Network(seed, durations=[0, 1, 2]))
+        self.check(Network(3, blank=2, kind="log_probs"))
+
+    def test_greedy(self):
+        network = Network(5)
+        for source, result in enumerate(sluice.Transducer(network).decode(range(6), sluice.TransducerGreedy(most_symbols=3))):
+            labels, log_p = network.greedy(source, 3)
+            self.assertEqual(result.best.tokens, labels)
+            self.assertAlmostEqual(result.best.log_prob, log_p, places=4)
+            frames = [begin for begin, _ in result.best.frames]
+            self.assertTrue(frames == sorted(frames) and all(frame < network.frames(source) for frame in frames))
+        self.assertEqual(len(network.released), 6)
+
+    def test_the_batch_changes_calls_alone(self):
+        searches = (sluice.TransducerGreedy(), sluice.TransducerBeam(width=4, n_best=2), sluice.TransducerBeam(width=4, order="alignment"))
+        for durations in (), (0, 1, 3):
+            for search in searches:
+                few, many = Network(8, 4, durations=durations), Network(8, 4, durations=durations)
+                alone, together = (sluice.Transducer(network).decode(range(17), search, batch=batch)
+                                   for network, batch in ((few, 1), (many, 17)))
+                self.assertEqual([result.hypotheses for result in alone], [result.hypotheses for result in together])
+                self.assertLess(2 * many.calls, few.calls)
+
+    def test_words(self):
+        labels = ["", "a", "b", " "]
+        network = Network(2, 4)
+        hot, wanted = {"ab": 1.5}, network.every_output(0, 2)
+        result, = sluice.Transducer(network, labels, hotwords=hot).decode([0], WIDE_BEAM)
+        for h in result:
+            text = " " + "".join(labels[token] for token in h.tokens) + " "
+            added = 1.5 * sum(text.startswith(" ab ", i) for i in range(len(text)))
+            self.assertAlmostEqual(h.log_prob, wanted[tuple(h.tokens)][0] + added, places=4)
+            self.assertEqual([word.word for word in h.words], text.split())
+        result, = sluice.Transducer(network, labels, lexicon=["ab", "b"]).decode([0], WIDE_BEAM)
+        self.assertEqual({tuple(h.tokens) for h in result},
+                         {tokens for tokens in wanted if all(word in ("ab", "b") for word in words_of(tokens, labels))})
+        result, = sluice.Transducer(network, labels, grammar=sluice.Grammar.regex("(ab)+")).decode([0], WIDE_BEAM)
+        self.assertEqual({h.text for h in result}, {"ab" * n for n in range(1, 9)} & {"".join(labels[t] for t in tokens) for tokens in wanted})
+
+    def test_errors(self):
+        class Broken(Network):
+            def join(self, rows):
+                raise RuntimeError("out of ideas")
+        with self.assertRaisesRegex(RuntimeError, "out of ideas"):
+            sluice.Transducer(Broken(1)).decode([0])
+        result, = sluice.Transducer(Broken(1)).decode([0], errors="return")
+        self.assertEqual((result.failure, str(result.cause)), ("model", "out of ideas"))
+
+        class Short(Network):
+            def join(self, rows):
+                return np.zeros((len(rows.frame), 2), np.float32)
+        with self.assertRaisesRegex(ValueError, "the network's join gave scores of shape"):
+            sluice.Transducer(Short(1)).decode([0])
+        for call, message in [(lambda: sluice.Transducer(Network(1)).decode([0], sluice.TransducerBeam(width=0)), "width = 0"),
+                              (lambda: sluice.Transducer(Network(1, blank=3)), "blank = 3"),
+                              (lambda: sluice.Transducer(Network(1), ["", "a"]), "labels has 2 entries: must be 3"),
+                              (lambda: sluice.Transducer(Network(1, durations=[0])), "durations"),
+                              (lambda: sluice.Transducer(Network(1), hotwords=["x"]).decode([0]), "no label is"),
+                              (lambda: sluice.Transducer(Network(1, kind="probs")), "network.kind = 'probs'")]:
+            with self.assertRaisesRegex(sluice.Error, message):
+                call()
+        with self.assertRaisesRegex(TypeError, "has no labels, blank, frames, start, predict, join"):
+            sluice.Transducer(sluice.Vocabulary(3))
+        with self.assertRaisesRegex(TypeError, "must be TransducerGreedy"):
+            sluice.Transducer(Network(1)).decode([0], sluice.CtcBeamSearch())
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Options(unittest.TestCase):
     def test_every_option_reaches_the_library(self):
         """A value that cannot be, or another one, of every option: the call that sets it knows its name."""
         for kind in (sluice.Greedy, sluice.BeamSearch, sluice.Sample, sluice.StochasticBeam, sluice.Blockwise, sluice.ParticleSample,
-                     sluice.CtcBeamSearch):
+                     sluice.CtcBeamSearch, sluice.TransducerBeam):
             handle = _library.create("search_create", kind._kind.encode())
             names = dict(kind._options)
             for member in dataclasses.fields(kind):

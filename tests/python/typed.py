@@ -42,6 +42,7 @@ def frames(matrix: Any) -> None:
     print(words[0].confidence.hex(), decoder.stream().finish().text.upper(), decoder.align(matrix, "ab").frames[0][1].bit_length())
     sluice.CtcDecoder(["", "a"], search=sluice.BeamSearch())  # error: CtcBeamSearch
     sluice.CtcDecoder(["", "a"], kind="logprobs")  # error: log_probs
+    sluice.Transducer(NoStep())  # error: no join
 
 
 def hugging_face() -> None:

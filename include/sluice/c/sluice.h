@@ -10,7 +10,7 @@
  * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
  * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result, sluice_frames_result and
  * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis, sluice_ctc_matrix,
- * sluice_frames_word, sluice_frames_hypothesis and sluice_watermark_window never change.
+ * sluice_predictor_row, sluice_joiner_row, sluice_frames_word, sluice_frames_hypothesis and sluice_watermark_window never change.
  */
 #ifndef SLUICE_C_SLUICE_H
 #define SLUICE_C_SLUICE_H
@@ -130,7 +130,7 @@ SLUICE_API void sluice_model_free(sluice_model* model);
 typedef struct sluice_search sluice_search;
 /* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement), "blockwise" (greedy in blocks of guesses:
  * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK) or "particles" (samples with weights, as often as the model has them among those
- * that match the grammar: docs/unbiased.md); or "ctc" (for matrices of frames: sluice_ctc_decode). */
+ * that match the grammar: docs/unbiased.md); "ctc" (for matrices of frames: sluice_ctc_decode), "transducer" or "transducer_greedy" (sluice_transducer_decode). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
 SLUICE_API void sluice_search_free(sluice_search* search);
 /* Sets an option by its C++ name; options that are not set have their defaults. A number stands for a name of an enum,
@@ -504,6 +504,54 @@ SLUICE_API sluice_status sluice_ctc_stream_next(sluice_ctc_stream* stream);
 SLUICE_API sluice_status sluice_ctc_align(sluice_ctc const* ctc, sluice_ctc_matrix const* matrix,
                                           sluice_token const* tokens, size_t count, int32_t* frames, double* log_probs,
                                           double* log_prob);
+
+/* ---- transducers ----------------------------------------------------------------------------------------------------------- */
+
+/* A network of three parts, which you write: docs/transducers.md says what each has to do. */
+typedef struct sluice_predictor_row {
+  int32_t from, to; /* states: one that an earlier call wrote, or -1 for none, and the new one */
+  sluice_token label;
+} sluice_predictor_row;
+typedef struct sluice_joiner_row {
+  int32_t utterance, frame, state;
+} sluice_joiner_row;
+/* Set unused members to zero. Functions return 0 for success and anything else for failure, and are called by the caller's thread. */
+typedef struct sluice_transducer_functions {
+  size_t size;                 /* sizeof(sluice_transducer_functions) */
+  int32_t labels;              /* the blanks among them */
+  sluice_token blank;          /* moves one frame on */
+  int32_t const* durations;    /* of a TDT: how many frames each of its durations moves on; copied */
+  size_t duration_count;       /* 0: an RNN-T */
+  sluice_token const* blanks;  /* of a multi-blank transducer: labels that move on by several frames; copied */
+  int32_t const* blank_frames; /* [blank_count]: by how many */
+  size_t blank_count;
+  int32_t label_frames;                              /* 1: labels move one frame on, too; 0: they stay */
+  int32_t log_probs;                                 /* not 0: `join` gives log-probabilities; 0: logits */
+  void* user;                                        /* passed to each function */
+  int32_t (*frames)(void* user, void const* source); /* how many the joiner will see */
+  /* From now on the frames of sources[i] are those of utterances[i]. */
+  int (*start)(void* user, size_t count, void const* const* sources, int32_t const* utterances);
+  int (*predict)(void* user, size_t count, sluice_predictor_row const* rows);
+  /* Set *scores to the first of `count` lines, and *stride to their distance in floats: of the labels, and behind them of the
+   * durations of a TDT. They must stay until the next call. */
+  int (*join)(void* user, size_t count, sluice_joiner_row const* rows, float const** scores, size_t* stride);
+  void (*release)(void* user, size_t count, int32_t const* utterances); /* may be null */
+  void (*destroy)(void* user);                                          /* may be null */
+} sluice_transducer_functions;
+SLUICE_INITIALISER(sluice_transducer_functions)
+
+typedef struct sluice_transducer sluice_transducer;
+/* Copies the table. If it fails, `destroy` is not called. */
+SLUICE_API sluice_status sluice_transducer_create(sluice_transducer_functions const* functions,
+                                                  sluice_transducer** transducer);
+SLUICE_API void sluice_transducer_free(sluice_transducer* transducer);
+/* Decodes utterances, `batch` (0: 32) of them together, by a search of kind "transducer" (a beam: width, n_best, candidates, most_symbols,
+ * most_labels, threshold, within; order: 0 frames, 1 alignment; penalty, alpha, beta, word_penalty; silence, nothing, longest) or
+ * "transducer_greedy" (most_symbols, most_labels, candidates). texts: what lexicon and language model say of the same labels; null: nothing.
+ * Tokens of results are labels. */
+SLUICE_API sluice_status sluice_transducer_decode(sluice_transducer* transducer, sluice_search const* search,
+                                                  sluice_ctc const* texts, void const* const* sources, size_t count,
+                                                  size_t batch, sluice_frames_results** results);
 
 /* ---- traces ---------------------------------------------------------------------------------------------------------------- */
 
