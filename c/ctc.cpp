@@ -108,6 +108,10 @@ bool flag_of(std::int32_t value, std::string_view name) {
   return value == 1;
 }
 
+std::string numbered(std::string_view name, std::size_t index) {
+  return std::string(name) + "[" + std::to_string(index) + "]";
+}
+
 /// Whether a line of logits or log-probabilities is one of probabilities.
 bool sums_to_one(std::span<float const> line) {
   double sum = 0;
@@ -118,23 +122,20 @@ bool sums_to_one(std::span<float const> line) {
   return std::abs(sum - 1) < 1e-3;
 }
 
-MatrixView<float const> matrix_of(sluice_ctc const& ctc, sluice_ctc_matrix const& given, std::string_view name) {
-  auto const here = [&](char const* member) { return std::string(name) + member; };
+/// \param name  makes what the matrix is called in messages
+template <class Name>
+MatrixView<float const> matrix_of(sluice_ctc const& ctc, sluice_ctc_matrix const& given, Name const& name) {
   auto const labels = static_cast<std::size_t>(ctc.labels);
   auto const stride = given.stride == 0 ? labels : given.stride;
-  if (given.scores == nullptr && given.frames != 0) require(false, here(".scores"), "null", "must be numbers");
+  if (given.scores == nullptr && given.frames != 0) require(false, name() + ".scores", "null", "must be numbers");
   if (stride < labels)
-    require(false, here(".stride"), stride, "must be at least the number of labels, " + std::to_string(labels));
+    require(false, name() + ".stride", stride, "must be at least the number of labels, " + std::to_string(labels));
   if (given.frames > std::size_t{(std::numeric_limits<std::int32_t>::max)()})
-    require(false, here(".frames"), given.frames, "must be below 2^31");
-  if (given.frames != 0) {
-    auto const likely = [&](std::size_t frame) {
-      return sums_to_one(std::span(given.scores + frame * stride, labels));
-    };
-    if (likely(0) && likely(given.frames / 2) && likely(given.frames - 1))
-      require(false, name, "numbers from 0 to 1 whose rows sum to 1",
-              "are probabilities: give their logarithms, with log_probs");
-  }
+    require(false, name() + ".frames", given.frames, "must be below 2^31");
+  auto const likely = [&](std::size_t frame) { return sums_to_one(std::span(given.scores + frame * stride, labels)); };
+  if (given.frames != 0 && likely(0) && likely(given.frames / 2) && likely(given.frames - 1))
+    require(false, name(), "numbers from 0 to 1 whose rows sum to 1",
+            "are probabilities: give their logarithms, with log_probs");
   return {given.scores, static_cast<std::ptrdiff_t>(given.frames), ctc.labels, static_cast<std::ptrdiff_t>(stride)};
 }
 
@@ -214,8 +215,7 @@ std::vector<Result> decoded(sluice_ctc const& ctc, S const& search, std::span<Ma
 std::string_view bytes_at(sluice_bytes const* all, std::size_t index, std::string_view name) {
   auto const& from = all[index];
   if (from.data == nullptr && from.count != 0)
-    require(false, std::string(name) + "[" + std::to_string(index) + "].data", "null",
-            "must be as many bytes as it says");
+    require(false, numbered(name, index) + ".data", "null", "must be as many bytes as it says");
   return {from.data, from.count};
 }
 
@@ -437,7 +437,7 @@ sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* sear
     std::vector<MatrixView<float const>> views;
     views.reserve(count);
     for (std::size_t i = 0; i < count; ++i)
-      views.push_back(matrix_of(its, matrices[i], count == 1 ? "matrices[0]" : "matrices[" + std::to_string(i) + "]"));
+      views.push_back(matrix_of(its, matrices[i], [&] { return numbered("matrices", i); }));
     auto made = std::make_unique<sluice_frames_results>();
     made->results =
         std::visit([&](auto const& one) { return decoded(its, one, std::span(std::as_const(views)), threads); },
@@ -470,7 +470,9 @@ sluice_status sluice_ctc_stream_append(sluice_ctc_stream* stream, sluice_ctc_mat
                                        int32_t* ended) {
   return guarded([&] {
     auto& its = not_null(stream, "stream");
-    its.append(matrix_of(its.ctc, frames == nullptr ? sluice_ctc_matrix{} : *frames, "frames"), flag_of(last, "last"));
+    its.append(
+        matrix_of(its.ctc, frames == nullptr ? sluice_ctc_matrix{} : *frames, [] { return std::string("frames"); }),
+        flag_of(last, "last"));
     if (ended != nullptr) *ended = its.ended ? 1 : 0;
     return SLUICE_OK;
   });
@@ -504,7 +506,7 @@ sluice_status sluice_ctc_align(sluice_ctc const* ctc, sluice_ctc_matrix const* m
                                size_t count, int32_t* frames, double* log_probs, double* log_prob) {
   return guarded([&] {
     auto const& its = not_null(ctc, "ctc");
-    auto const view = matrix_of(its, not_null(matrix, "matrix"), "matrix");
+    auto const view = matrix_of(its, not_null(matrix, "matrix"), [] { return std::string("matrix"); });
     auto const text = copy(tokens, count, "tokens");
     require((frames != nullptr && log_probs != nullptr) || count == 0, "frames, log_probs", "null",
             "must have room for as many as it says");
