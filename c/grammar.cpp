@@ -41,6 +41,24 @@ bool flag(std::int32_t value, std::string_view name) {
 
 }  // namespace
 
+void sluice::c::make_grammar(TokenTrie const& tokens, char const* kind, char const* text,
+                             sluice_grammar_options const* options, sluice_grammar** grammar) {
+  std::string_view const wanted = &not_null(kind, "kind");
+  std::string_view const source = &not_null(text, "text");
+  auto& made = not_null(grammar, "grammar");
+  auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
+  require(how.reserved == 0, "reserved", how.reserved, "must be 0");
+  StructureOptions const structure{.certain = flag(how.longest, "longest") ? CertainText::longest : CertainText::any};
+  auto const behind_space = flag(how.behind_space, "behind_space");
+  auto compiled = compile(wanted, source, how);
+  if (behind_space) compiled = compiled.behind_space();
+  auto ignored = compiled.ignored();
+  auto one = std::make_unique<sluice_grammar>(
+      sluice_grammar{Structure(std::move(compiled), tokens, structure), std::move(ignored), {}});
+  for (auto const& name : one->ignored) one->names.push_back({name.data(), name.size()});
+  made = one.release();
+}
+
 extern "C" {
 
 sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count) {
@@ -65,22 +83,8 @@ sluice_status sluice_grammar_create(sluice_model const* model, char const* kind,
                                     sluice_grammar_options const* options, sluice_grammar** grammar) {
   return guarded([&] {
     auto const& its = not_null(model, "model");
-    std::string_view const wanted = &not_null(kind, "kind");
-    std::string_view const source = &not_null(text, "text");
-    auto& made = not_null(grammar, "grammar");
-    auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
-    require(how.reserved == 0, "reserved", how.reserved, "must be 0");
     require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes a grammar");
-    sluice::StructureOptions const structure{.certain = flag(how.longest, "longest") ? sluice::CertainText::longest
-                                                                                     : sluice::CertainText::any};
-    auto const behind_space = flag(how.behind_space, "behind_space");
-    auto compiled = compile(wanted, source, how);
-    if (behind_space) compiled = compiled.behind_space();
-    auto ignored = compiled.ignored();
-    auto one = std::make_unique<sluice_grammar>(
-        sluice_grammar{sluice::Structure(std::move(compiled), its.tokens, structure), std::move(ignored), {}});
-    for (auto const& name : one->ignored) one->names.push_back({name.data(), name.size()});
-    made = one.release();
+    make_grammar(its.tokens, kind, text, options, grammar);
     return SLUICE_OK;
   });
 }

@@ -156,7 +156,10 @@ class Result:
 class DecodingError(Error):
     """A request failed: `result` has its failure, its message and its hypotheses so far."""
 
-    def __init__(self, result: Result):
+    result: Any
+    """The Result, or of CTC the FramesResult."""
+
+    def __init__(self, result: Any):
         super().__init__(f"request {result.id}: {result.failure}: {result.message}" if not result.ok else
                          f"request {result.id} has no hypotheses: {result.message}")
         self.result = result

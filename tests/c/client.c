@@ -3,6 +3,7 @@
 #include <sluice/c/sluice.h>
 
 #include "expected.h"
+#include "frames.h"
 #include "grammars.h"
 #include "marks.h"
 #include "remembers.h"
@@ -889,6 +890,7 @@ int main(void) {
   language(t);
   failures += marks(&passed);
   failures += remembers(t, &passed);
+  failures += frames(&passed);
   failures += sizes(t, &passed);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);
