@@ -376,8 +376,13 @@ class BeamSearch(Search):
 @dataclass(kw_only=True)
 class Sample(Search):
     """Draws outputs token by token from p(v) ~ exp(x(v) / temperature), where x are the model's scores, optionally
-    restricted to a part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum
-    length. An output cut at the maximum length is not `finished`.
+    restricted by its samplers to a part of the tokens, until eos or the maximum length. An output cut at the maximum
+    length is not `finished`.
+
+    The samplers act in `order`, each on the renormalised result of the one before. At least one token stays. Of equally
+    probable tokens the lower one ranks first. A cut behind nothing but the temperature is made on the line, and of a
+    large vocabulary nothing else is read. XTC, DynamicTemperature and AdaptiveP need all remaining tokens: without a
+    cut before them, that is the whole line, sorted, O(V log V) per token; so does `typical` with `min_keep`.
 
     Tokens never generated, and eos while the output is too short, are forbidden before the softmax: the remaining
     tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
@@ -404,13 +409,15 @@ class Sample(Search):
     temperature: float = 1
     """> 0; the nearer to 0, the nearer to Greedy."""
     top_k: int = 0
-    """For this and the next three see Truncation; 0 = off."""
+    """The k most probable (Fan, Lewis and Dauphin 2018); 0 = all."""
     top_p: float = 1
-    """1 = off."""
+    """The most probable that together hold this much (Holtzman et al. 2020); in (0, 1]; 1 = all."""
     min_p: float = 0
-    """0 = off."""
+    """All that are at least this times as probable as the best (Nguyen et al. 2024); in [0, 1]; 0 = all."""
     typical: float = 1
-    """1 = off."""
+    """Those whose information is nearest to the entropy and that together hold this much (Meister et al. 2023); in (0, 1];
+    1 = all.
+    """
     top_n_sigma: float = 0
     """Only tokens whose score is at most this many standard deviations of the line's scores below the best (Tang et al.
     2024; as llama.cpp's top-n-sigma); 0 = off.
