@@ -4,14 +4,15 @@
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
+#include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
+#include <fuzz/demand.hpp>
+
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -20,12 +21,6 @@
 #include <vector>
 
 namespace sluice::test {
-
-inline void demand(bool holds, char const* what, std::string_view text = {}) {
-  if (holds) return;
-  std::fprintf(stderr, "%s: '%.*s'\n", what, static_cast<int>(text.size()), text.data());
-  std::abort();
-}
 
 /// So small that one text takes no longer than some milliseconds.
 inline GrammarLimits fuzz_limits() { return {.text = 1 << 16, .nesting = 60, .repetition = 300, .size = 3000}; }
