@@ -4,6 +4,7 @@
 #include <sluice/c/sluice.h>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -11,6 +12,7 @@
 #include "passing.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +28,8 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
   if (kind == "gbnf") return Grammar::from_gbnf(text);
   if (kind == "regex") return Grammar::from_regex(text);
-  require(json, "kind", kind, "must be gbnf, regex or json_schema");
+  if (kind == "structural_tag") return sluice::structural_tag(text);
+  require(json, "kind", kind, "must be gbnf, regex, json_schema or structural_tag");
   return Grammar::from_json_schema(
       text, {.white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true});
 }
@@ -37,6 +40,24 @@ bool flag(std::int32_t value, std::string_view name) {
 }
 
 }  // namespace
+
+void sluice::c::make_grammar(TokenTrie const& tokens, char const* kind, char const* text,
+                             sluice_grammar_options const* options, sluice_grammar** grammar) {
+  std::string_view const wanted = &not_null(kind, "kind");
+  std::string_view const source = &not_null(text, "text");
+  auto& made = not_null(grammar, "grammar");
+  auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
+  require(how.reserved == 0, "reserved", how.reserved, "must be 0");
+  StructureOptions const structure{.certain = flag(how.longest, "longest") ? CertainText::longest : CertainText::any};
+  auto const behind_space = flag(how.behind_space, "behind_space");
+  auto compiled = compile(wanted, source, how);
+  if (behind_space) compiled = compiled.behind_space();
+  auto ignored = compiled.ignored();
+  auto one = std::make_unique<sluice_grammar>(
+      sluice_grammar{Structure(std::move(compiled), tokens, structure), std::move(ignored), {}});
+  for (auto const& name : one->ignored) one->names.push_back({name.data(), name.size()});
+  made = one.release();
+}
 
 extern "C" {
 
@@ -62,22 +83,19 @@ sluice_status sluice_grammar_create(sluice_model const* model, char const* kind,
                                     sluice_grammar_options const* options, sluice_grammar** grammar) {
   return guarded([&] {
     auto const& its = not_null(model, "model");
-    std::string_view const wanted = &not_null(kind, "kind");
-    std::string_view const source = &not_null(text, "text");
-    auto& made = not_null(grammar, "grammar");
-    auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
-    require(how.reserved == 0, "reserved", how.reserved, "must be 0");
     require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes a grammar");
-    sluice::StructureOptions const structure{.certain = flag(how.longest, "longest") ? sluice::CertainText::longest
-                                                                                     : sluice::CertainText::any};
-    auto const behind_space = flag(how.behind_space, "behind_space");
-    auto compiled = compile(wanted, source, how);
-    if (behind_space) compiled = compiled.behind_space();
-    made = new sluice_grammar{sluice::Structure(std::move(compiled), its.tokens, structure)};
+    make_grammar(its.tokens, kind, text, options, grammar);
     return SLUICE_OK;
   });
 }
 void sluice_grammar_free(sluice_grammar* grammar) { delete grammar; }
+sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes const** names, size_t* count) {
+  return guarded([&] {
+    auto const& its = not_null(grammar, "grammar");
+    not_null(names, "names") = its.names.data(), not_null(count, "count") = its.names.size();
+    return SLUICE_OK;
+  });
+}
 
 sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar) {
   return guarded([&] {

@@ -45,6 +45,8 @@ struct sluice_trace {
 
 struct sluice_grammar {
   sluice::Structure structure;
+  std::vector<std::string> ignored;
+  std::vector<sluice_bytes> names;  // of ignored
 };
 
 struct sluice_catalogue {
@@ -70,3 +72,11 @@ struct sluice_watermark {
 struct sluice_search {
   sluice::c::SearchOptions options;
 };
+
+namespace sluice::c {
+
+/// As sluice_grammar_create, for tokens as a trie; throws.
+void make_grammar(TokenTrie const& tokens, char const* kind, char const* text, sluice_grammar_options const* options,
+                  sluice_grammar** grammar);
+
+}  // namespace sluice::c

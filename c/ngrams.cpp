@@ -39,6 +39,8 @@ sluice::NGramTable open(std::string const& path) {
   file.read(first, sizeof first);
   std::string_view const begin(first, static_cast<std::size_t>(file.gcount()));
   if (begin == sluice::detail::ngram_magic) return sluice::NGramTable::open(path);
+  if (begin == "mmap lm ")
+    throw std::runtime_error(path + ": is a binary file of KenLM: give the ARPA file that it was built from");
   if (begin.starts_with("\x1f\x8b")) throw std::runtime_error(path + ": is compressed: unpack it first (gunzip)");
   file.clear(), file.seekg(0);
   try {

@@ -9,6 +9,9 @@
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
+#include <sluice/frames/frame_stream.hpp>
+#include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
@@ -67,7 +70,9 @@ struct Callback {
 
 /// A search, and what its processors are made of.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles> plain;
+  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>, TransducerBeam<>,
+               TransducerGreedy<>>
+      plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Penalties penalties{};
   NoRepeatNgram no_repeat_ngram{};
@@ -79,6 +84,11 @@ struct SearchOptions {
   std::vector<std::string> stop_strings{};
   std::int32_t stop_minimum = 0;
   Watermark watermark{};
+
+  bool of_frames() const {
+    return std::holds_alternative<CtcBeamSearch<>>(plain) || std::holds_alternative<TransducerBeam<>>(plain) ||
+           std::holds_alternative<TransducerGreedy<>>(plain);
+  }
 
   /// \throws std::invalid_argument  for marks that this kind of search cannot make
   void mark(Watermark const& with) {
@@ -95,6 +105,7 @@ struct SearchOptions {
   }
 
   AnySearch search() const {
+    require(!of_frames(), "search", "over frames", "is for sluice_ctc_decode, or sluice_transducer_decode");
     if (auto const* const particles = std::get_if<Particles>(&plain)) {
       auto conditioned = *particles;
       conditioned.potential = {{structure}};
@@ -219,6 +230,25 @@ inline void set(ParticleSample<GrammarPotential>& sample, Setter& to) {
   to("particles", sample.particles), to("proposal", sample.proposal, Proposal::product);
   to("resample_below", sample.resample_below), to("tries", sample.tries), to("looks", sample.looks);
   to("temperature", sample.temperature), to("distinct", sample.distinct);
+}
+inline void set(Endpoint& endpoint, Setter& to) {
+  to("silence", endpoint.silence), to("nothing", endpoint.nothing), to("longest", endpoint.longest);
+}
+inline void set(CtcBeamSearch<>& ctc, Setter& to) {
+  set(ctc.endpoint, to);
+  to("width", ctc.width), to("n_best", ctc.n_best), to("top_tokens", ctc.top_tokens);
+  to("token_floor", ctc.token_floor), to("threshold", ctc.threshold), to("skip_blank", ctc.skip_blank);
+  to("block", ctc.block), to("viterbi", ctc.viterbi);
+}
+inline void set(TransducerBeam<>& beam, Setter& to) {
+  set(beam.endpoint, to), set(beam.penalty, to);
+  to("width", beam.width), to("n_best", beam.n_best), to("candidates", beam.candidates);
+  to("most_symbols", beam.most_symbols), to("most_labels", beam.most_labels);
+  to("threshold", beam.threshold), to("within", beam.within), to("order", beam.order, TransducerOrder::alignment);
+}
+inline void set(TransducerGreedy<>& greedy, Setter& to) {
+  set(greedy.endpoint, to);
+  to("most_symbols", greedy.most_symbols), to("most_labels", greedy.most_labels), to("candidates", greedy.candidates);
 }
 inline void set(Watermark& watermark, Setter& to) {
   to("prf", watermark.prf, WatermarkPrf::hugging_face), to("width", watermark.width);

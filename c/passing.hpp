@@ -76,6 +76,12 @@ inline sluice_suffix_options taken(sluice_suffix_options const& given) {
 inline sluice_detection_options taken(sluice_detection_options const& given) {
   return taken(given, "sluice_detection_options", offsetof(sluice_detection_options, mask));
 }
+inline sluice_ctc_options taken(sluice_ctc_options const& given) {
+  return taken(given, "sluice_ctc_options", offsetof(sluice_ctc_options, log_probs));
+}
+inline sluice_transducer_functions taken(sluice_transducer_functions const& given) {
+  return taken(given, "sluice_transducer_functions", offsetof(sluice_transducer_functions, destroy));
+}
 inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }

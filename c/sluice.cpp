@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: include/sluice/c/sluice.h over the C++ library. Grammars are in grammar.cpp, catalogues in
-// catalogue.cpp, language models in ngrams.cpp, suffix caches in suffix.cpp, pages of traces in trace.cpp, watermarks in
+// catalogue.cpp, CTC in ctc.cpp, transducers in transducer.cpp, language models in ngrams.cpp, suffix caches in suffix.cpp, pages of traces in trace.cpp, watermarks in
 // watermark.cpp.
 
 #include <sluice/c/sluice.h>
@@ -153,7 +153,12 @@ sluice_status sluice_search_create(char const* kind, sluice_search** search) {
     else if (wanted == "stochastic") made = new sluice_search{{.plain = sluice::StochasticBeam{}}};
     else if (wanted == "blockwise") made = new sluice_search{{.plain = sluice::Blockwise<>{}}};
     else if (wanted == "particles") made = new sluice_search{{.plain = Particles{}}};
-    else require(false, "kind", wanted, "must be greedy, beam, sample, stochastic, blockwise or particles");
+    else if (wanted == "ctc") made = new sluice_search{{.plain = sluice::CtcBeamSearch<>{}}};
+    else if (wanted == "transducer") made = new sluice_search{{.plain = sluice::TransducerBeam<>{}}};
+    else if (wanted == "transducer_greedy") made = new sluice_search{{.plain = sluice::TransducerGreedy<>{}}};
+    else
+      require(false, "kind", wanted,
+              "must be greedy, beam, sample, stochastic, blockwise, particles, ctc, transducer or transducer_greedy");
     return SLUICE_OK;
   });
 }

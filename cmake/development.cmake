@@ -81,7 +81,12 @@ set(sluice_precompiled sluice.precompiled)
 if(SLUICE_PRECOMPILE)
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
   sluice_precompile(sluice.precompiled)
-  sluice_precompile(sluice.precompiled.optimised ${optimised})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O1( |$)") # all of it is optimised so
+    set(sluice_precompiled_optimised sluice.precompiled)
+  else()
+    set(sluice_precompiled_optimised sluice.precompiled.optimised)
+    sluice_precompile(sluice.precompiled.optimised ${optimised})
+  endif()
 endif()
 
 # sluice_program(<name> <source>...): one of our programs; sluice_part(...): code that several of them share.
@@ -118,7 +123,7 @@ function(sluice_optimise_lightly name)
   target_compile_options(${name} PRIVATE ${optimised})
   get_target_property(precompiled ${name} PRECOMPILE_HEADERS_REUSE_FROM)
   if(precompiled)
-    set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM sluice.precompiled.optimised)
+    set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM ${sluice_precompiled_optimised})
   endif()
 endfunction()
 

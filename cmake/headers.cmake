@@ -124,6 +124,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
+  include/sluice/grammar/detail/free_text.hpp
   include/sluice/grammar/detail/gbnf.hpp
   include/sluice/grammar/detail/grammar_definition.hpp
   include/sluice/grammar/detail/interner.hpp
@@ -163,16 +164,23 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
   include/sluice/grammar/detail/stable_vector.hpp
+  include/sluice/grammar/detail/structural_tag_rules.hpp
   include/sluice/grammar/detail/structure_definition.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
+  include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/tool_call_reader.hpp
+  include/sluice/grammar/detail/tool_call_rules.hpp
+  include/sluice/grammar/detail/tool_layouts.hpp
   include/sluice/grammar/detail/trie_nodes.hpp
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/structural_tag.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
+  include/sluice/grammar/tool_calls.hpp
   include/sluice/language.hpp
   include/sluice/model/any_model.hpp
   include/sluice/model/checked.hpp
@@ -475,6 +483,7 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/ctranslate2.hpp
   include/sluice/engine/detail/ctranslate2_batch.hpp
   include/sluice/engine/detail/llama_batch.hpp
+  include/sluice/engine/detail/llama_swap.hpp
   include/sluice/engine/detail/onnxruntime_batch.hpp
   include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp

@@ -3,6 +3,7 @@
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constraints.hpp>
 #include <sluice/search/length.hpp>
@@ -94,6 +95,23 @@ int main(int argc, char** argv) {
   auto const results = sluice::decode(model, std::vector<std::monostate>(1), beam, structure);
   std::cout << bytes.text(results[0].hypotheses[0].tokens) << '\n';
   // [/schema]
+
+  part("tools");
+  // [tools]
+  auto const* const tools = R"([{"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
+    "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 7}},
+    "required": ["city", "days"], "additionalProperties": false}}}])";
+  auto const llama = sluice::ToolFormat::llama3;
+  sluice::Structure const call(sluice::tool_calls(llama, tools, {.choice = sluice::ToolChoice::required}), trie);
+  sluice::BeamSearch const beams{.width = 4, .length = {.max = 120}};
+  auto const called = sluice::decode(model, std::vector<std::monostate>(1), beams, call);
+  sluice::ToolCallParser parser(llama, tools);
+  for (auto const token : called[0].hypotheses[0].tokens)  // as they come
+    for (auto const& [kind, number, text] : parser.append(trie.spelling(token)))
+      if (kind == sluice::ToolCallEvent::Kind::begun) std::cout << number << ": " << text << ' ';
+      else std::cout << text;
+  std::cout << '\n';
+  // [/tools]
 
   part("certain");
   // [certain]

@@ -25,11 +25,15 @@ Bias, BiasedPhrase                  what they should rather contain
 NGrams, NGramModel, Fused           language models beside a model
 Watermark, WatermarkKey             marks in outputs; detect_watermark(tokens, watermark) finds them
 SuffixCache, WithSuffixCache        guesses from what was decoded before
+CtcDecoder, CtcBeamSearch           texts of frames: words, n-grams, hotwords, streams, forced alignment
+Transducer, TransducerBeam, TransducerGreedy
+                                    the same for RNN-T and TDT, over a network in Python
 
 Decoding lets other Python threads run, except while it is in the model. docs/python.md has more.
 """
 
 from . import presets
+from ._ctc import CtcAlignment, CtcDecoder, CtcStream, FramesHypothesis, FramesResult, FramesWord, FusionWeights
 from ._decode import Decoder, DecodingError, Hypothesis, Request, Result, decode
 from ._generate import generate
 from ._language import Fused, NGramModel, NGrams
@@ -39,10 +43,12 @@ from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
 from ._suffix import SuffixCache, WithSuffixCache
 from ._trace import Trace
+from ._transducer import JoinerRows, PredictorRows, Transducer, TransducerNetwork
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
-from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, EarlyStopping, EarlyStoppingRule, FinishedHypotheses, Greedy,
-                      LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
-                      Stage, StochasticBeam, Watermark, WatermarkPrf, WatermarkScheme)
+from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint,
+                      FinishedHypotheses, Greedy, LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
+                      Stage, StochasticBeam, TransducerBeam, TransducerGreedy,
+                      TransducerOrder, Watermark, WatermarkPrf, WatermarkScheme)
 
 __version__ = version
 for _error in Error, ArgumentError, RefusedError, DecodingError:
@@ -50,11 +56,14 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
-    "Decoder", "DecodingError", "Draft", "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses",
-    "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "LengthLimits", "LengthPenalty", "LengthPenaltyKind",
-    "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram", "ParticleSample", "Penalties", "Proposal", "Pruning",
-    "RefusedError", "Request", "Result", "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam",
-    "Stream", "Submission", "SuffixCache", "Trace", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection",
-    "WatermarkKey", "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode",
-    "detect_watermark", "generate", "presets",
+    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "Draft",
+    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
+    "FramesWord", "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
+    "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram",
+    "ParticleSample", "Penalties", "PredictorRows", "Proposal", "Pruning", "RefusedError", "Request", "Result",
+    "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream", "Submission",
+    "SuffixCache", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy", "TransducerNetwork",
+    "TransducerOrder", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
+    "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode", "detect_watermark",
+    "generate", "presets",
 ]

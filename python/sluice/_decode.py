@@ -156,7 +156,10 @@ class Result:
 class DecodingError(Error):
     """A request failed: `result` has its failure, its message and its hypotheses so far."""
 
-    def __init__(self, result: Result):
+    result: Any
+    """The Result, or of CTC the FramesResult."""
+
+    def __init__(self, result: Any):
         super().__init__(f"request {result.id}: {result.failure}: {result.message}" if not result.ok else
                          f"request {result.id} has no hypotheses: {result.message}")
         self.result = result
@@ -239,9 +242,12 @@ class Decoder:
         self._served = False  # a server has it
         weakref.finalize(self, _free, self._native, self._grammars)  # whose tables the library calls until then
 
-    def check(self, grammar: Grammar) -> None:
-        """Compiles a grammar for this model; raises what is wrong with it, with line and column."""
-        self._compiled(grammar)
+    def check(self, grammar: Grammar) -> list[str]:
+        """Compiles a grammar for this model; raises what is wrong with it, with line and column. Returns what a JSON schema holds that is
+        ignored: names that are no keywords, formats that are none."""
+        names, count = C.POINTER(CBytes)(), size_t()
+        call("grammar_ignored", self._compiled(grammar), C.byref(names), C.byref(count))
+        return [bytes_of(names[i]).decode() for i in range(count.value)]
 
     def _set_bytes(self) -> None:
         if self._has_bytes:

@@ -49,6 +49,9 @@ Release = C.CFUNCTYPE(None, void_p, size_t, Tokens)
 SourceLength = C.CFUNCTYPE(i32, void_p, void_p)
 Propose = C.CFUNCTYPE(C.c_int, void_p, size_t, C.POINTER(CDraft))
 
+Frames = C.CFUNCTYPE(i32, void_p, void_p)
+Parts = C.CFUNCTYPE(C.c_int, void_p, size_t, void_p)
+
 CModelFunctions = _struct(
     "sluice_model_functions", size=size_t, vocabulary=i32, bos=i32, eos=Tokens, eos_count=size_t, never=Tokens,
     never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
@@ -69,6 +72,22 @@ CWatermarkDetection = _struct("sluice_watermark_detection", tokens=i32, scored=i
                               windows_p_value=C.c_double)
 CSuffixOptions = _struct("sluice_suffix_options", size=size_t, shortest=i32, samples=i32, factor=C.c_double,
                          least=C.POINTER(C.c_double), not_own=i32, reserved=i32)
+CCtcOptions = _struct("sluice_ctc_options", size=size_t, labels=i32, blank=i32, log_probs=i32, reserved=i32, texts=C.POINTER(CBytes),
+                      separators=Tokens, separator_count=size_t, words=C.POINTER(CBytes), tokens=Tokens, lengths=C.POINTER(size_t),
+                      spellings=size_t, ngrams=void_p, ngram_words=Tokens, weight=C.POINTER(C.c_double), bonus=C.c_double,
+                      unknown=C.c_double)
+CCtcMatrix = _struct("sluice_ctc_matrix", scores=void_p, frames=size_t, stride=size_t)
+CPredictorRow = _struct("sluice_predictor_row", from_=i32, to=i32, label=i32)
+CJoinerRow = _struct("sluice_joiner_row", utterance=i32, frame=i32, state=i32)
+CTransducerFunctions = _struct(
+    "sluice_transducer_functions", size=size_t, labels=i32, blank=i32, durations=Tokens, duration_count=size_t, blanks=Tokens,
+    blank_frames=Tokens, blank_count=size_t, label_frames=i32, log_probs=i32, user=void_p, frames=Frames, start=Start, predict=Parts,
+    join=StepView, release=Release, destroy=void_p)
+CFramesWord = _struct("sluice_frames_word", begin=i32, end=i32, first_frame=i32, end_frame=i32, spelling=i32, confidence=C.c_float)
+CFramesHypothesis = _struct("sluice_frames_hypothesis", tokens=Tokens, frames=Tokens, log_probs=C.POINTER(C.c_float), count=size_t,
+                         log_prob=C.c_double, score=C.c_double, words=void_p, word_count=size_t)
+CFramesResult = _struct("sluice_frames_result", failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CFramesHypothesis), count=size_t,
+                     frames=i32, reserved=i32)
 CRequest = _struct("sluice_request", size=size_t, source=void_p, prompt=Tokens, prompt_count=size_t, prefix=Tokens,
                    prefix_count=size_t, search=void_p, seed=C.POINTER(u64), trace=void_p, forget=i32, reserved=i32)
 CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.c_float), count=size_t, log_prob=C.c_double,
@@ -90,6 +109,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_stop": [void_p, Tokens, size_t],
     "search_stop_text": [void_p, C.c_char_p, size_t],
     "search_text": [void_p, void_p, C.POINTER(CHypothesis), i32, C.c_char_p, size_t, C.POINTER(size_t)],
+    "grammar_ignored": [void_p, C.POINTER(C.POINTER(CBytes)), C.POINTER(size_t)],
     "search_obey": [void_p, void_p],
     "search_prefer": [void_p, void_p],
     "bias_create": [C.POINTER(CBiasedPhrase), size_t, C.POINTER(CBiasOptions), C.POINTER(void_p)],
@@ -118,6 +138,17 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "ngrams_score": [void_p, Tokens, size_t, C.POINTER(C.c_double)],
     "ngrams_model": [void_p, C.POINTER(CNgramOptions), C.POINTER(void_p)],
     "model_fuse": [void_p, void_p, C.c_double, C.POINTER(CFusedOptions), C.POINTER(void_p)],
+    "ctc_create": [C.POINTER(CCtcOptions), C.POINTER(void_p)],
+    "ctc_grammar": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
+    "ctc_decode": [void_p, void_p, C.POINTER(CCtcMatrix), size_t, size_t, C.POINTER(void_p)],
+    "ctc_stream_create": [void_p, void_p, C.POINTER(void_p)],
+    "ctc_stream_append": [void_p, C.POINTER(CCtcMatrix), i32, Tokens],
+    "ctc_stream_settled": [void_p, C.POINTER(Tokens), C.POINTER(size_t)],
+    "ctc_stream_result": [void_p, C.POINTER(C.POINTER(CFramesResult))],
+    "ctc_stream_next": [void_p],
+    "ctc_align": [void_p, C.POINTER(CCtcMatrix), Tokens, size_t, Tokens, C.POINTER(C.c_double), C.POINTER(C.c_double)],
+    "transducer_create": [C.POINTER(CTransducerFunctions), C.POINTER(void_p)],
+    "transducer_decode": [void_p, void_p, void_p, C.POINTER(void_p), size_t, size_t, C.POINTER(void_p)],
     "trace_create": [C.c_char_p, C.POINTER(void_p)],
     "trace_lines": [void_p, C.POINTER(CBytes)],
     "trace_page": [void_p, C.POINTER(CBytes)],
@@ -158,11 +189,14 @@ def _load() -> C.CDLL:
         function.argtypes, function.restype = arguments, i32
     for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
                  "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
-                 "suffix_cache_free"):
+                 "suffix_cache_free", "ctc_free", "frames_results_free", "ctc_stream_free",
+                 "transducer_free"):
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = [void_p], None
     loaded.sluice_last_error.restype = loaded.sluice_version.restype = C.c_char_p
     loaded.sluice_results_at.argtypes, loaded.sluice_results_at.restype = [void_p, size_t], C.POINTER(CResult)
+    loaded.sluice_frames_results_at.argtypes, loaded.sluice_frames_results_at.restype = [void_p, size_t], C.POINTER(CFramesResult)
+    loaded.sluice_frames_results_count.argtypes, loaded.sluice_frames_results_count.restype = [void_p], size_t
     loaded.sluice_ngrams_size.argtypes, loaded.sluice_ngrams_size.restype = [void_p], i32
     for name in ("tokens", "texts", "bytes"):
         function = getattr(loaded, "sluice_suffix_cache_" + name)

@@ -30,12 +30,12 @@ Phrase = Sequence[int]
 class Grammar:
     """Outputs must match it: guided (structured) decoding. The model needs `token_bytes`.
 
-    `Grammar.gbnf(text)`, `Grammar.regex(pattern)` and `Grammar.json_schema(schema)` make one; docs/structure.md says what they
-    accept. It is compiled once for each model that meets it, and checked then.
+    `Grammar.gbnf(text)`, `Grammar.regex(pattern)`, `Grammar.json_schema(schema)` and `Grammar.structural_tag(tag)` make one;
+    docs/structure.md says what they accept. It is compiled once for each model that meets it, and checked then.
     """
 
     kind: str
-    """"gbnf", "regex" or "json_schema"."""
+    """"gbnf", "regex", "json_schema" or "structural_tag"."""
     text: str
     behind_space: bool = False
     """A leading space of the output is not part of the text that must match."""
@@ -63,6 +63,15 @@ class Grammar:
         except (TypeError, ValueError) as error:
             raise TypeError(f"sluice: schema = {schema!r}: must be JSON: {error}") from None
         return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest)
+
+    @classmethod
+    def structural_tag(cls, tag: str | dict[str, Any], *, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """Free text in which triggers open structure, in the JSON of xgrammar's and vLLM's `structural_tag`."""
+        try:
+            text = tag if isinstance(tag, str) else json.dumps(tag, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"sluice: tag = {tag!r}: must be JSON: {error}") from None
+        return cls("structural_tag", text, behind_space=behind_space, longest=longest)
 
     def _create(self, model: int) -> int:
         options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),

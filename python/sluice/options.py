@@ -103,6 +103,15 @@ class Proposal(enum.IntEnum):
     """
 
 
+class TransducerOrder(enum.IntEnum):
+    """Which hypotheses of a TransducerBeam are compared with each other."""
+
+    frames = 0
+    """Those at the same frame (time-synchronous; Graves 2012): about two steps a frame."""
+    alignment = 1
+    """Those of equally many frames and labels together (ALSD; Saon et al. 2020): a step for each of them."""
+
+
 class WatermarkScheme(enum.IntEnum):
     """How a token carries a mark."""
 
@@ -367,8 +376,13 @@ class BeamSearch(Search):
 @dataclass(kw_only=True)
 class Sample(Search):
     """Draws outputs token by token from p(v) ~ exp(x(v) / temperature), where x are the model's scores, optionally
-    restricted to a part of the tokens (see Truncation) or by the samplers of SamplerChain, until eos or the maximum
-    length. An output cut at the maximum length is not `finished`.
+    restricted by its samplers to a part of the tokens, until eos or the maximum length. An output cut at the maximum
+    length is not `finished`.
+
+    The samplers act in `order`, each on the renormalised result of the one before. At least one token stays. Of equally
+    probable tokens the lower one ranks first. A cut behind nothing but the temperature is made on the line, and of a
+    large vocabulary nothing else is read. XTC, DynamicTemperature and AdaptiveP need all remaining tokens: without a
+    cut before them, that is the whole line, sorted, O(V log V) per token; so does `typical` with `min_keep`.
 
     Tokens never generated, and eos while the output is too short, are forbidden before the softmax: the remaining
     tokens are normalised. `log_prob` and `score` are the log-probability of the output under that model, before any
@@ -395,13 +409,15 @@ class Sample(Search):
     temperature: float = 1
     """> 0; the nearer to 0, the nearer to Greedy."""
     top_k: int = 0
-    """For this and the next three see Truncation; 0 = off."""
+    """The k most probable (Fan, Lewis and Dauphin 2018); 0 = all."""
     top_p: float = 1
-    """1 = off."""
+    """The most probable that together hold this much (Holtzman et al. 2020); in (0, 1]; 1 = all."""
     min_p: float = 0
-    """0 = off."""
+    """All that are at least this times as probable as the best (Nguyen et al. 2024); in [0, 1]; 0 = all."""
     typical: float = 1
-    """1 = off."""
+    """Those whose information is nearest to the entropy and that together hold this much (Meister et al. 2023); in (0, 1];
+    1 = all.
+    """
     top_n_sigma: float = 0
     """Only tokens whose score is at most this many standard deviations of the line's scores below the best (Tang et al.
     2024; as llama.cpp's top-n-sigma); 0 = off.
@@ -496,6 +512,142 @@ class Blockwise(Search):
 
     _options: ClassVar[dict[str, str]] = {"block": "block", "adaptive": "adaptive", "cost": "cost", "branches": "branches", "nodes": "nodes"}
     _kind: ClassVar[str] = "blockwise"
+
+
+@dataclass
+class Endpoint:
+    """When a search over frames ends an utterance by itself, for sound that does not end. Each rule is a number of frames;
+    0: off. They look at the best hypothesis, after every frame, so where an utterance ends does not depend on how its
+    frames come. The rules of Kaldi's online endpoint detection (and of sherpa-onnx: rule1, rule2, rule3) with silence
+    counted in frames without a token.
+    """
+
+    silence: int = 0
+    """So many frames since its last token ended."""
+    nothing: int = 0
+    """So many frames, and it has no token."""
+    longest: int = 0
+    """So many frames at most."""
+
+    _options: ClassVar[dict[str, str]] = {"silence": "silence", "nothing": "nothing", "longest": "longest"}
+
+
+@dataclass(kw_only=True)
+class CtcBeamSearch(Search):
+    """Connectionist temporal classification: the most probable texts of a model that scores frames (CtcFrames), each with
+    the probability of all of its alignments together (prefix beam search, Hannun et al. 2014, "First-Pass Large
+    Vocabulary Continuous Speech Recognition using Bi-Directional Recurrent DNNs"; Graves 2012). A text is the labels of
+    the frames, equal neighbours joined and blanks dropped.
+
+    Of a Hypothesis, `log_prob` is the sum over the alignments that the beam has kept, at full width that over all (with
+    `viterbi`, that of the best one); `score` adds what rule and language model give; `frames` has the frames of each
+    token on the best alignment, and `log_probs` the log-probability of each token at its best frame, as its confidence:
+    unlike elsewhere they do not add up to log_prob.
+
+    A frame costs O(width * log width), and the candidates that have a chance; nothing is allocated once warm. The
+    memory grows with the text, not with the frames. Rows of up to `block` frames where the model takes blocks. There is
+    neither a prompt nor a forced prefix.
+    """
+
+    width: int = 32
+    """Prefixes kept at every frame; >= 1."""
+    n_best: int = 1
+    """Hypotheses returned, at most; in [1, width]."""
+    top_tokens: int = 64
+    """Labels that may stand on a frame: the most probable, and the blank; 0: all."""
+    token_floor: float = -math.inf
+    """Labels less probable than this on a frame do not stand there (pyctcdecode: token_min_logp), except for the best. A
+    log-probability; -infinity: no limit.
+    """
+    threshold: float = math.inf
+    """A prefix that scores so much less than the best is dropped (beam_prune_logp, beam threshold). >= 0; infinity: none
+    is.
+    """
+    skip_blank: float = 2
+    """Frames on which the blank has at least this probability are taken as blanks alone, which costs next to nothing. Over
+    1: none.
+    """
+    block: int = 64
+    """Frames in a row of the model, at most; >= 1."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on."""
+    viterbi: bool = False
+    """A text counts as its best alignment alone, not as all together (flashlight: without log_add)."""
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "top_tokens": "top_tokens", "token_floor": "token_floor", "threshold": "threshold", "skip_blank": "skip_blank", "block": "block", "viterbi": "viterbi"}
+    _kind: ClassVar[str] = "ctc"
+
+
+@dataclass(kw_only=True)
+class TransducerGreedy(Search):
+    """Takes the best token of a transducer (Transducer: RNN-T, TDT, multi-blank) at every step, until the alignment has
+    passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with a TextModel, three), one
+    row of one token a step, a step for each frame and each label.
+
+    `log_prob` is that of the one alignment, with its blanks; Hypothesis::log_probs and `frames` are its labels'. Rule,
+    language model, requests and frames that come while they are decoded: see TransducerBeam. An output that the rule
+    does not let end where the frames end is returned all the same, and not `finished`.
+    """
+
+    most_symbols: int = 10
+    """Labels at one frame, at most; then only blanks may follow. >= 1."""
+    most_labels: int = 0
+    """Labels of an output, at most; 0: no other bound."""
+    candidates: int = 8
+    """Labels of a line to which a language model is applied; >= 1."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on."""
+
+    _options: ClassVar[dict[str, str]] = {"most_symbols": "most_symbols", "most_labels": "most_labels", "candidates": "candidates"}
+    _kind: ClassVar[str] = "transducer_greedy"
+
+
+@dataclass(kw_only=True)
+class TransducerBeam(Search):
+    """Finds the most probable outputs of a transducer (Transducer: RNN-T, TDT, multi-blank). Hypotheses of equal labels at
+    equal frames are one, and its probability is the sum of theirs. So `log_prob` is the logarithm of the sum over all
+    alignments that were kept; if `width` and `candidates` exclude nothing, that is the probability of the output.
+
+    An output ends when its alignment has passed the last frame, or at an Endpoint. Blanks are no part of it, and
+    invisible to rule and language model: both see outputs, of the vocabulary TransducerTokens::outputs(), where the
+    blank stands for the end. Request::processors are refused: they would see alignments.
+
+    Frames may come while they are decoded (Decoder::append). The result is that of the whole at once, bit for bit: a
+    frame is read once so many frames have come after it as a token moves on at most (TransducerTokens::most_frames(): 1
+    for an RNN-T), or nothing more will come. Memory grows with the outputs, not with the frames.
+
+    Hypothesis::log_probs and `frames` are of the output's likeliest alignment: the log-probability of each label where
+    it was written (so they do not add up to log_prob, which has blanks and other alignments too), and the frames that
+    it lasts, at least one. log_prob and score hold what rule and language model add. Result::frames says how many
+    frames it is of. A request can have no prompt and no prefix; Request::confidence tells nothing of use. A step has up
+    to `width` rows of one token, and costs O(width * candidates * log).
+    """
+
+    width: int = 10
+    """Hypotheses kept at a frame; >= 1."""
+    n_best: int = 1
+    """Hypotheses returned; in [1, width]."""
+    candidates: int = 0
+    """Labels (with durations) of a line that are considered, the likeliest ones; 0: as many as `width`."""
+    most_symbols: int = 10
+    """Labels at one frame, at most; then only blanks may follow. TransducerOrder::alignment: so many times the frames up
+    to there in all. >= 1.
+    """
+    most_labels: int = 0
+    """Labels of an output, at most; 0: no other bound."""
+    threshold: float = math.inf
+    """Hypotheses so much less probable (natural logarithm) than the best they are compared with are dropped; > 0."""
+    within: float = math.inf
+    """Labels so much less probable than the line's best token are not considered (modified AES: gamma); > 0."""
+    order: TransducerOrder | str = TransducerOrder.frames
+    """See TransducerOrder."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Where an utterance ends, although frames go on; not with TransducerOrder::alignment."""
+    penalty: LengthPenalty = field(default_factory=lambda: LengthPenalty(kind=LengthPenaltyKind.none))
+    """For the score: labels count."""
+
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "candidates": "candidates", "most_symbols": "most_symbols", "most_labels": "most_labels", "threshold": "threshold", "within": "within", "order": "order"}
+    _kind: ClassVar[str] = "transducer"
 
 
 @dataclass(kw_only=True)

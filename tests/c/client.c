@@ -3,6 +3,7 @@
 #include <sluice/c/sluice.h>
 
 #include "expected.h"
+#include "frames.h"
 #include "grammars.h"
 #include "marks.h"
 #include "remembers.h"
@@ -510,6 +511,8 @@ static void obeys(table* t) {
           "line 1, column 1: root: no text");
   REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
   REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "no text obeys");
+  REFUSED(sluice_grammar_create(model, "structural_tag", "{\"type\": \"any\"}", NULL, &grammar),
+          "type = any: is no format");
   REFUSED(sluice_grammar_create(model, "ebnf", "", NULL, &grammar), "kind = ebnf");
   REFUSED(sluice_grammar_create(model, NULL, "", NULL, &grammar), "kind");
   REFUSED(sluice_grammar_create(model, "regex", NULL, NULL, &grammar), "text");
@@ -519,7 +522,21 @@ static void obeys(table* t) {
   REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "white_space = 1");
   CHECK(sluice_grammar_create(model, "json_schema", "{\"const\": 1}", &options, &grammar) == SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
+  CHECK(sluice_grammar_create(model, "structural_tag", "{\"type\": \"const_string\", \"value\": \"1\"}", NULL,
+                              &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
   options.white_space = -2;
+  CHECK(sluice_grammar_create(model, "json_schema", "{\"type\": \"null\", \"x-own\": 1}", NULL, &grammar) == SLUICE_OK);
+  {
+    sluice_bytes const* names = NULL;
+    size_t named = 0;
+    CHECK(sluice_grammar_ignored(grammar, &names, &named) == SLUICE_OK);
+    CHECK(named == 1 && names[0].count == 5 && memcmp(names[0].data, "x-own", 5) == 0);
+    REFUSED(sluice_grammar_ignored(NULL, &names, &named), "grammar");
+    REFUSED(sluice_grammar_ignored(grammar, &names, NULL), "count");
+  }
+  sluice_grammar_free(grammar);
+  grammar = NULL;
   REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "white_space = -2");
   options.white_space = 0, options.behind_space = 2;
   REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "behind_space = 2");
@@ -873,6 +890,7 @@ int main(void) {
   language(t);
   failures += marks(&passed);
   failures += remembers(t, &passed);
+  failures += frames(&passed);
   failures += sizes(t, &passed);
   free(t);
   printf("%d passed, %d failed\n", passed, failures);

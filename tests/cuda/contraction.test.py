@@ -3,7 +3,10 @@
 byte, with -fmad=true (nvcc may make one operation of a product and a sum where it likes) and with -fmad=false. And, by the PTX that
 is there then, whether kernels that may start early wait (waits.py).
 
-  contraction.test.py NVCC ARCHITECTURE SOURCE INCLUDE-DIRECTORY...
+  contraction.test.py NVCC ARCHITECTURE FOLDER SOURCE INCLUDE-DIRECTORY...
+
+FOLDER: where the build has kept the cubins of the same kernels (nvcc --keep), which are with -fmad=true; where it has none, they are
+compiled here, too.
 """
 import concurrent.futures
 import pathlib
@@ -43,7 +46,7 @@ def compiled(source, fmad, work):
     return code_of(output)
 
 
-nvcc, architecture, source, *folders = sys.argv[1:]
+nvcc, architecture, kept, source, *folders = sys.argv[1:]
 with tempfile.TemporaryDirectory() as folder:
     work = pathlib.Path(folder)
     # What would be seen, if there were something to see.
@@ -52,15 +55,21 @@ with tempfile.TemporaryDirectory() as folder:
     if compiled(contracted, "true", work) == compiled(contracted, "false", work):
         sys.exit("a product and a sum became the same code with -fmad=true and false: this test sees nothing")
 
+    fused = {}
+    for cubin in sorted(pathlib.Path(kept).glob(f"*{architecture}.cubin")):
+        fused |= code_of(cubin)
+    print(f"{len(fused)} kernels kept by the build")
     with concurrent.futures.ThreadPoolExecutor() as both:
-        fused, rounded = both.map(lambda fmad: compiled(pathlib.Path(source), fmad, work), ("true", "false"))
+        missing = [] if fused else ["true"]
+        rounded, *others = both.map(lambda fmad: compiled(pathlib.Path(source), fmad, work), ["false", *missing])
+        fused = fused or others[0]
     assert len(fused) > 0 and fused.keys() == rounded.keys(), "no kernels, or not the same ones"
     different = [name for name in fused if fused[name] != rounded[name]]
     print("\n".join(f"not the same code: {name}" for name in different))
     print(f"{architecture}: {len(fused)} kernels, {len(different)} differ")
 
     waits.check_itself()
-    (ptx,) = (work / f"{pathlib.Path(source).stem}-true").glob("*.ptx")
+    (ptx,) = (work / f"{pathlib.Path(source).stem}-false").glob("*.ptx")
     hasty, patient = waits.missing(ptx.read_text())
     print("\n".join(hasty))
     print(f"{patient} kernels wait before they touch memory, {len(hasty)} do not")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beam that stays on the device, host code and all, over a runtime in the host's memory and emulated devices.
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <sluice/cuda/beam/device_beam.cuh>
 #include <sluice/cuda/projection/dense_projection.cuh>
 

@@ -5,7 +5,6 @@
 #include <sluice/cuda/projection/detail/union_terms.cuh>
 #include <sluice/output/log_softmax_top_k.hpp>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
 #include <support/emulated_launches.hpp>

@@ -6,7 +6,6 @@
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/presets.hpp>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/device_memory.hpp>

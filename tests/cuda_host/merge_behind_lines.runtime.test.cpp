@@ -7,7 +7,6 @@
 #include <sluice/cuda/merge/detail/merge_behind_lines.cuh>
 #include <sluice/cuda/merge/merge_launch.cuh>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
 #include <support/emulated_launches.hpp>

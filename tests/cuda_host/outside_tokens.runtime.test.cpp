@@ -3,7 +3,6 @@
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/projection/detail/union_words.cuh>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/device_memory.hpp>
 #include <support/emulated_launches.hpp>

@@ -37,7 +37,6 @@ inline constexpr std::uint64_t projection_rounds = 1;
 
 }  // namespace sluice::test
 
-#define SLUICE_EMULATED_DEVICE  // no_device() is ours
 #include <support/matrix_product_cases.hpp>
 #include <support/projection_cases.hpp>
 

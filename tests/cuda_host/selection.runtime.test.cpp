@@ -13,7 +13,6 @@
 #include <sluice/cuda/select/detail/noise.cuh>
 #include <sluice/output/log_softmax_top_k.hpp>
 
-#define SLUICE_EMULATED_DEVICE  // of device_memory.hpp, memory alone
 #include <support/catch.hpp>
 #include <support/device_searches.hpp>
 #include <support/emulated_launches.hpp>

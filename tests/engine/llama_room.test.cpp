@@ -160,11 +160,11 @@ TEST_CASE("a beginning that requests share is fed once, and changes nothing") {
   for (int i = 0; i < 100; ++i) beginning.push_back(6 + i * 7 % 53);
   for (auto& request : some) request.prompt.insert(request.prompt.begin(), beginning.begin(), beginning.end());
   Greedy const greedy{.length = {.max = 20}};
-  for (bool const unified : {true, false}) {
+  for (auto const swap_after : {-1, 0, 1, 3}) {  // -1: each sequence has cells of its own
     auto params = exact_params(16, 4096);
-    params.kv_unified = unified;
+    params.kv_unified = swap_after >= 0;
     auto const context = make_context(model.get(), params);
-    Llama adapter(context.get());
+    Llama adapter(context.get(), {.swap_after = (std::max)(swap_after, 0)});
     auto const expected = decode(adapter, some, greedy, Batched{.size = 4});
     Decoder decoder(adapter, greedy, Streaming{.size = 4, .refill_below = 1}, {.shared_tokens = 1000});
     for (auto const& request : some) decoder.submit(request);
@@ -178,5 +178,22 @@ TEST_CASE("a beginning that requests share is fed once, and changes nothing") {
     }
     CHECK(ended == 12);
     CHECK(decoder.statistics().shared >= 11 * 100);  // all but the first found it
+    // What is kept of ended requests waits outside the cache once steps have passed it by.
+    auto const held = [&] {
+      std::int32_t sum = 0;
+      for (Slot slot = 0; slot < 16; ++slot) sum += llama_memory_seq_pos_max(llama_get_memory(context.get()), slot) + 1;
+      return sum;
+    };
+    auto const before = held();
+    CHECK(before > 100);
+    decoder.submit({.prompt = {8, 9, 10}});
+    while (decoder.step()) {
+    }
+    CHECK((swap_after > 0 ? held() < 100 : held() >= before));
+    decoder.submit(some[5]);  // and comes back
+    while (decoder.step()) {
+    }
+    for (Result result; decoder.poll(result);)
+      if (result.id == 13) CHECK(result.hypotheses.at(0).tokens == expected[5].hypotheses.at(0).tokens);
   }
 }

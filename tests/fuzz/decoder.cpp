@@ -4,11 +4,11 @@
 // nothing that it does not promise.
 #include <sluice/decode/decoder.hpp>
 
-#include <fuzz/compiled.hpp>
 #include <fuzz/decoder/any_result.hpp>
 #include <fuzz/decoder/any_schedule.hpp>
 #include <fuzz/decoder/bytes.hpp>
 #include <fuzz/decoder/setting.hpp>
+#include <fuzz/demand.hpp>
 
 #include <algorithm>
 #include <cstddef>

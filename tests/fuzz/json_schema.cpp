@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a JSON schema: what its grammar accepts is JSON, with and without white space.
+// Any text as a JSON schema: what its grammar accepts is JSON, with and without white space. And as a structural tag.
+#include <sluice/grammar/structural_tag.hpp>
+
 #include <fuzz/compiled.hpp>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     return test::compiled(
         [&] { return Grammar::from_json_schema(text, {.white_space = white_space, .limits = test::fuzz_limits()}); });
   };
+  if (auto const tag = test::compiled([&] { return structural_tag(text, {.limits = test::fuzz_limits()}); }))
+    (void)test::examine(*tag);
   auto const grammar = compile(0);
   if (!grammar) return 0;
   auto const value = test::examine(*grammar);

@@ -6,7 +6,7 @@
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // UTF-8 of strangers, and what only looks like it: characters, capitals, white space.
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 #include <text/json.hpp>
 #include <text/lines.hpp>
 #include <text/words.hpp>

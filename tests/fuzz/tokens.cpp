@@ -5,7 +5,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 #include <text/lines.hpp>
 #include <translate/tokenizer.hpp>
 

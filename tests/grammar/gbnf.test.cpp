@@ -107,14 +107,14 @@ TEST_CASE("what is no grammar is refused, with its place", "[gbnf]") {
       {"root ::= \"\\x4\"", "needs 2 hexadecimal digits"},
       {"root ::= \"\\uD800\"", "is no Unicode character"},
       {"root ::= \"\xFF\"", "column 11: is no UTF-8"},
-      {"root ::= <think>", "column 10: tokens by name or number are not supported"},
+      {"root ::= <think", "column 10: > is missing"},
       {"root ::= é", "a rule cannot go on with"},
       {"root ::= root \"a\" | \"b\"",
        "grammar, line 1, column 1: root: left-recursive: the rule begins with itself (root -> root)"},
       {"root ::= a\na ::= \"x\"? b \"c\"\nb ::= a | \"d\"",
        "grammar, line 2, column 1: a: left-recursive: the rule begins with itself (a -> b -> a)"},
       {"root ::= \"a\" root", "grammar, line 1, column 1: root: no text obeys this rule"},
-      {std::string("root ::= \"a\0\"", 13) + " <", "tokens by name"},
+      {std::string("root ::= \"a\0\"", 13) + " <", "column 15: > is missing"},
   };
   for (auto const& [grammar, why] : cases) {
     auto const what = problem(grammar);

@@ -3,6 +3,7 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/processor/processed.hpp>
@@ -203,6 +204,45 @@ TEST_CASE("blockwise decoding under a grammar gives what greedy decoding does, a
     }
   CHECK(rounds < tokens);  // allowed guesses are kept
   CHECK(forks > 20);       // one for each path verified in addition to the first
+}
+
+TEST_CASE("behind reasoning with a budget, outputs obey under every search", "[structured]") {
+  Language const language;
+  auto const answer = Grammar::from_gbnf(brackets);
+  constexpr Token end = 8;  // "cc"
+  for (auto const budget : {0, 3, -1}) {
+    Structure const structure(after_reasoning(answer, {.end = "cc", .budget = budget}), language.trie);
+    std::size_t full = 0;
+    auto const check = [&](std::vector<Result> const& results) {
+      for (auto const& result : results)
+        for (auto const& h : result.hypotheses) {
+          INFO(language.text(h));
+          auto const over = std::ranges::find(h.tokens, end);
+          REQUIRE(over != h.tokens.end());
+          REQUIRE(h.finished);
+          REQUIRE((budget < 0 || over - h.tokens.begin() <= budget));
+          full += over - h.tokens.begin() == budget ? 1 : 0;
+          REQUIRE(answer.matches(language.bytes.text(std::vector<Token>(over + 1, h.tokens.end()))));
+        }
+      return results;
+    };
+    auto const greedy = check(run<everything>(language.table, sentences<Greedy>(),
+                                              Processed<Greedy>{Greedy{.length = {.max = 12}}, structure}));
+    using Beam = BeamSearch;
+    check(run<everything>(language.table, sentences<Beam>(),
+                          Processed<Beam>{Beam{.width = 4, .length = {.max = 12}, .n_best = 4}, structure}));
+    check(run<everything>(language.table, sentences<Sample>(),
+                          Processed<Sample>{Sample{.length = {.max = 12}}, structure}));
+    CHECK((budget < 0 || full > 10));
+    CheckedTable<everything> model{TableModel<everything>(language.table)};
+    TableModel<everything> itself(language.table);
+    Speculated drafted(model, DraftModel(itself));
+    Guessing guessing(drafted, Guesses::random, 5);
+    Processed<Blockwise<>> const blocks{Blockwise<>{.block = 4, .length = {.max = 12}, .branches = 1}, structure};
+    auto const found = decode(guessing, sentences<Blockwise<>>(), blocks);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      CHECK(found[i].hypotheses[0].tokens == greedy[i].hypotheses[0].tokens);
+  }
 }
 
 TEST_CASE("a relaxed block keeps only guesses that obey", "[structured]") {

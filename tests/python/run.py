@@ -3,6 +3,7 @@
 """run.py LIBRARY: the tests of the Python package over a library that is built already, with any Python of this machine that has
 NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel.
 run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are.
+run.py LIBRARY ctc: the names of other packages for CTC beside these, where they are.
 run.py - types: mypy and pyright, where they are."""
 import os
 import pathlib
@@ -50,7 +51,7 @@ def python_with(*modules):
 def unit_tests(library):
     python, passed = python_with("numpy"), 0
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
-    for name in "test_decoding.py", "test_outputs.py", "test_language.py", "test_package.py", "test_huggingface.py":
+    for name in "test_decoding.py", "test_outputs.py", "test_frames.py", "test_language.py", "test_package.py", "test_huggingface.py":
         its = ["OverTable", "Arguments"] if name == "test_huggingface.py" else []  # the others: beside_transformers
         run = subprocess.run([python, HERE / name, *its], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         print(run.stdout, run.stderr, sep="")
@@ -61,7 +62,9 @@ def unit_tests(library):
                          env=environment, capture_output=True, text=True)
     print(run.stdout, run.stderr, sep="")
     assert run.returncode == 0 and "20 of 20 outputs are the same" in run.stdout
-    return passed + 1
+    run = subprocess.run([python, ROOT / "benchmarks/python_ctc.py", *"--frames 9 --times 1".split()], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.endswith("the same texts\n"), run.stdout + run.stderr
+    return passed + 2
 
 
 def beside_transformers(library):
@@ -69,6 +72,13 @@ def beside_transformers(library):
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers"], env=environment, stdin=subprocess.DEVNULL, check=True)
     return 2
+
+
+def beside_ctc_packages(library):
+    python = python_with("numpy", "pyctcdecode")
+    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run([python, HERE / "test_ctc_packages.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    return 6
 
 
 def types(_):
@@ -157,5 +167,5 @@ def installs(python, library, folder, environment):
 
 if __name__ == "__main__":
     what = "wheel" if sys.argv[1].endswith(".whl") else "".join(sys.argv[2:])
-    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "types": types}[what](sys.argv[1])
+    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "ctc": beside_ctc_packages, "types": types}[what](sys.argv[1])
     print(f"{count} passed, 0 failed")

@@ -100,17 +100,22 @@ class Searches(unittest.TestCase):
             Greedy(length=LENGTH, grammar=lists), Greedy(length=LENGTH),
             Greedy(length=LENGTH, grammar=Grammar.gbnf('root ::= "[" ("1" | "11") "]"')),
             Greedy(length=LENGTH, grammar=Grammar.json_schema({"type": "array", "items": {"enum": [1, 11]}, "minItems": 2})))]
+        requests.append(Request(0, search=Greedy(length=LENGTH, grammar=Grammar.structural_tag(
+            {"type": "tag", "begin": "[", "content": {"type": "regex", "pattern": "1+"}, "end": "]"}))))
         decoder = sluice.Decoder(model)
         texts = [b"".join(TEXTS[t] for t in result.tokens) for result in decoder.decode(requests, Greedy())]
+        self.assertRegex(texts.pop(), rb"^\[1+\]$")
         for plain, text in zip(texts[1::4], texts[0::4]):
             self.assertRegex(text, rb"^\[1(,1)*\]$")
         self.assertTrue(any(text != plain for text, plain in zip(texts[0::4], texts[1::4])))
         self.assertTrue(all(text in (b"[1]", b"[11]") for text in texts[2::4]))
         for text in texts[3::4]:
             self.assertTrue(set(json.loads(text)) <= {1, 11} and len(json.loads(text)) >= 2)
-        self.assertEqual(len(decoder._grammars), 3)
+        self.assertEqual(len(decoder._grammars), 4)
         with self.assertRaisesRegex(sluice.ArgumentError, "pattern, line 1, column 1"):
             decoder.check(Grammar.regex("[a-z"))
+        self.assertEqual(decoder.check(Grammar.json_schema({"type": "integer", "x-b": 1, "title": "t", "x-a": {}})), ["x-a", "x-b"])
+        self.assertEqual(decoder.check(Grammar.regex("[a-z]+")), [])
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
 

@@ -76,7 +76,8 @@ class Options(unittest.TestCase):
 
     def test_every_option_reaches_the_library(self):
         """A value that cannot be, or another one, of every option: the call that sets it knows its name."""
-        for kind in (sluice.Greedy, sluice.BeamSearch, sluice.Sample, sluice.StochasticBeam, sluice.Blockwise, sluice.ParticleSample):
+        for kind in (sluice.Greedy, sluice.BeamSearch, sluice.Sample, sluice.StochasticBeam, sluice.Blockwise, sluice.ParticleSample,
+                     sluice.CtcBeamSearch, sluice.TransducerBeam):
             handle = _library.create("search_create", kind._kind.encode())
             names = dict(kind._options)
             for member in dataclasses.fields(kind):
@@ -86,7 +87,7 @@ class Options(unittest.TestCase):
             for name, c_name in names.items():
                 _library.call("search_set", handle, c_name.encode(), 1.0)
             with self.assertRaisesRegex(sluice.ArgumentError, "is no option"):
-                _library.call("search_set", handle, b"nothing", 1.0)
+                _library.call("search_set", handle, b"no such", 1.0)
             _library.library.sluice_search_free(handle)
 
     def test_presets_are_those_of_the_header(self):

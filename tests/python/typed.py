@@ -36,6 +36,15 @@ def models(model: sluice.Model) -> None:
     sluice.Server(sluice.Decoder(model)).submit(None).result().tokens.append(1)
 
 
+def frames(matrix: Any) -> None:
+    decoder = sluice.CtcDecoder(["", "a", "b"], search=sluice.CtcBeamSearch(width=8), hotwords={"ab": 3.0}, kind="log_probs")
+    words: list[sluice.FramesWord] = decoder.decode(matrix, [3], threads=2)[0].words
+    print(words[0].confidence.hex(), decoder.stream().finish().text.upper(), decoder.align(matrix, "ab").frames[0][1].bit_length())
+    sluice.CtcDecoder(["", "a"], search=sluice.BeamSearch())  # error: CtcBeamSearch
+    sluice.CtcDecoder(["", "a"], kind="logprobs")  # error: log_probs
+    sluice.Transducer(NoStep())  # error: no join
+
+
 def hugging_face() -> None:
     model = Counting()
     models(model)

@@ -48,7 +48,7 @@ void load_backends(Options const& options) {
 Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::int32_t leaves) {
   auto loading = llama_model_default_params();
   if (options.gpu_layers >= 0) loading.n_gpu_layers = options.gpu_layers;
-  if (options.exact) loading.use_extra_bufts = false;
+  if (options.exact || options.no_repack) loading.use_extra_bufts = false;
   model_.reset(llama_model_load_from_file(file.c_str(), loading));
   if (model_ == nullptr) refuse(file.string() + ": llama.cpp cannot load it");
 
@@ -72,7 +72,8 @@ Loaded::Loaded(std::filesystem::path const& file, Options const& options, std::i
                  "--exact: the weights are not float32, so that outputs depend on the batch even so: add --split\n");
   context_.reset(llama_init_from_model(model_.get(), params));
   if (context_ == nullptr) refuse(file.string() + ": llama.cpp cannot create such a context for it");
-  adapter_.emplace(context_.get(), sluice::LlamaOptions{.eos = options.ends, .leaves = leaves});
+  adapter_.emplace(context_.get(),
+                   sluice::LlamaOptions{.eos = options.ends, .leaves = leaves, .swap_after = options.swap_after});
 }
 
 Engine::Engine(Options const& options) {

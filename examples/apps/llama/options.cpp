@@ -102,6 +102,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
       ->take_all();
   add("--backends", o.backends, "DIR", "folder of ggml's backends");
   app.add_flag("--split", o.split, "give each sequence an equal part of the cells instead of sharing them");
+  app.add_flag("--no-repack", o.no_repack,
+               "weights as they are in the file, without llama.cpp's own layouts: where its AMX products crash");
   app.add_flag(
       "--exact", o.exact,
       "float32 cache, no flash attention: the batch changes no token (weights in float32), no bit (with --split)");

@@ -29,6 +29,8 @@ struct Options {
   std::int32_t threads = 0;      // 0: as many as processors
   bool split = false;            // a part of the cells for each sequence
   bool exact = false;            // outputs that do not depend on the batch
+  std::int32_t swap_after = 4;   // steps; 0: never
+  bool no_repack = false;        // weights as they are in the file
   std::vector<sluice::Token> ends;
 
   // What goes in.

@@ -38,6 +38,8 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   count("--chunk", engine.chunk, 1, many, "chunked prefill: maximum number of prompt tokens fed in one step (256)");
   add("--share", engine.share, "N", "prefix caching: tokens kept of ended requests (half of --context)")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()).description(""));
+  count("--swap-after", engine.swap_after, 0, many,
+        "steps after which tokens kept of an ended request wait outside the cache; 0: never (4)");
   count("--gpu-layers", engine.gpu_layers, 0, many, "layers on a device (all)");
   add("--end", engine.ends, "ID", "an additional token that ends an output; may be repeated")
       ->allow_extra_args(false)
@@ -48,6 +50,8 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   app.add_flag(
       "--split", engine.split,
       "give each of --sequences an equal part of the cells instead of sharing them: --context / --sequences tokens");
+  app.add_flag("--no-repack", engine.no_repack,
+               "weights as they are in the file, without llama.cpp's own layouts: where its AMX products crash");
   app.add_flag(
       "--exact", engine.exact,
       "float32 cache, no flash attention: the batch changes no token (weights in float32), no bit (with --split)");

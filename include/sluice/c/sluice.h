@@ -8,9 +8,9 @@
  *
  * Structs that you fill begin with their size: begin with sluice_request_init() and so on, or write
  * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
- * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result and
- * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis and
- * sluice_watermark_window never change.
+ * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result, sluice_frames_result and
+ * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis, sluice_ctc_matrix,
+ * sluice_predictor_row, sluice_joiner_row, sluice_frames_word, sluice_frames_hypothesis and sluice_watermark_window never change.
  */
 #ifndef SLUICE_C_SLUICE_H
 #define SLUICE_C_SLUICE_H
@@ -130,7 +130,7 @@ SLUICE_API void sluice_model_free(sluice_model* model);
 typedef struct sluice_search sluice_search;
 /* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement), "blockwise" (greedy in blocks of guesses:
  * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK) or "particles" (samples with weights, as often as the model has them among those
- * that match the grammar: docs/unbiased.md). */
+ * that match the grammar: docs/unbiased.md); "ctc" (for matrices of frames: sluice_ctc_decode), "transducer" or "transducer_greedy" (sluice_transducer_decode). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
 SLUICE_API void sluice_search_free(sluice_search* search);
 /* Sets an option by its C++ name; options that are not set have their defaults. A number stands for a name of an enum,
@@ -176,11 +176,14 @@ typedef struct sluice_grammar_options {
   int32_t reserved;     /* 0 */
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
-/* kind: "gbnf", "regex" or "json_schema"; text: the grammar, in UTF-8. Errors in it are reported with line and column.
+/* kind: "gbnf", "regex", "json_schema" or "structural_tag"; text: the grammar, in UTF-8. Errors are reported with line and column.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
 SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
+/* What a JSON schema holds that was ignored: names that are no keywords, formats that are none. [*count]; they live as long as the grammar. */
+SLUICE_API sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes const** names,
+                                                size_t* count);
 /* Outputs must match this grammar; for every kind of search. "particles" are weighted by it (without one: not at all), all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
@@ -407,6 +410,160 @@ SLUICE_INITIALISER(sluice_fused_options)
  * until that is freed. `options` may be null. The fused model knows the bytes that `model` had when it was made. */
 SLUICE_API sluice_status sluice_model_fuse(sluice_model* model, sluice_model* language, double weight,
                                            sluice_fused_options const* options, sluice_model** fused);
+
+/* ---- CTC ------------------------------------------------------------------------------------------------------------------- */
+
+/* Texts of matrices of frames, which a recogniser has computed: docs/ctc.md. A sluice_ctc knows the labels, and what words and
+ * language models say of texts; the options of its beam are a sluice_search of kind "ctc": width, n_best, top_tokens, token_floor,
+ * threshold, skip_blank, block, viterbi; silence, nothing, longest (Endpoint). That takes phrases that are forbidden, a bias, a catalogue
+ * and a grammar too; of outputs that are texts, whose end the blank stands for. Any number of threads may use both. */
+typedef struct sluice_ctc sluice_ctc;
+/* Set unused members to zero. Copied. */
+typedef struct sluice_ctc_options {
+  size_t size;        /* sizeof(sluice_ctc_options) */
+  int32_t labels;     /* columns of every matrix: the blank is one of them */
+  sluice_token blank; /* means "nothing here" */
+  int32_t log_probs;  /* not 0: matrices hold log-probabilities (natural logarithm); 0: logits */
+  int32_t reserved;   /* 0 */
+  /* [labels]: what each label writes, with spaces between words; that of the blank is not looked at. For grammars, and for n-grams of
+   * words without a lexicon. Null: not known */
+  sluice_bytes const* texts;
+  /* Labels that stand between words. A text's beginning and its end count as the first of them in phrases of a bias: a phrase that
+   * begins and ends with it is boosted where it is a whole word. */
+  sluice_token const* separators;
+  size_t separator_count;
+  /* [spellings]: a lexicon. Texts consist of these words; one with several spellings stands here several times. None: any words */
+  sluice_bytes const* words;
+  sluice_token const* tokens; /* of all spellings, one after another */
+  size_t const* lengths;      /* [spellings] */
+  size_t spellings;
+  sluice_ngrams const* ngrams; /* a language model, of words or of labels; null: none. Shared */
+  int32_t const*
+      ngram_words; /* [labels], of labels: the word of the table that each one is, -1: <unk>. Null: it is one of words */
+  double const* weight; /* of the language model's log-probability; null: 0.3 */
+  double bonus;         /* added for each word, or label */
+  double unknown;       /* added to the log-probability of each <unk> */
+} sluice_ctc_options;
+SLUICE_INITIALISER(sluice_ctc_options)
+SLUICE_API sluice_status sluice_ctc_create(sluice_ctc_options const* options, sluice_ctc** ctc);
+/* After its streams. */
+SLUICE_API void sluice_ctc_free(sluice_ctc* ctc);
+/* As sluice_grammar_create; needs `texts`. It may outlive the sluice_ctc. */
+SLUICE_API sluice_status sluice_ctc_grammar(sluice_ctc const* ctc, char const* kind, char const* text,
+                                            sluice_grammar_options const* options, sluice_grammar** grammar);
+
+typedef struct sluice_ctc_matrix {
+  float const* scores; /* [frames][stride], of which the first `labels` of each line count */
+  size_t frames;
+  size_t stride; /* in floats; 0: labels */
+} sluice_ctc_matrix;
+
+typedef struct sluice_frames_word {
+  int32_t begin, end;             /* its tokens */
+  int32_t first_frame, end_frame; /* of its first token, and the one after its last token's */
+  int32_t spelling;               /* of the lexicon; -1: there is none, or the text ends within a word */
+  float confidence;               /* the geometric mean of its tokens' probabilities at their best frames */
+} sluice_frames_word;
+typedef struct sluice_frames_hypothesis {
+  sluice_token const* tokens; /* [count]: the text, without blanks */
+  int32_t const* frames;      /* [2 * count]: of each token the first frame, and the one after its last */
+  float const* log_probs;     /* [count]: at the best frame of each */
+  size_t count;
+  double log_prob, score;          /* docs/ctc.md */
+  sluice_frames_word const* words; /* [word_count]; none if neither lexicon nor separators are known */
+  size_t word_count;
+} sluice_frames_hypothesis;
+/* May grow at its end. */
+typedef struct sluice_frames_result {
+  char const* failure; /* as of sluice_result */
+  char const* message;
+  sluice_frames_hypothesis const* hypotheses; /* [count], best first */
+  size_t count;
+  int32_t frames;   /* that it is of */
+  int32_t reserved; /* 0 */
+} sluice_frames_result;
+
+typedef struct sluice_frames_results sluice_frames_results;
+/* Decodes matrices, each by one of so many threads (0: as many as there are processors); they never change a result. Numbers that are
+ * probabilities are refused: a row sums to 1. `search` may be null. */
+SLUICE_API sluice_status sluice_ctc_decode(sluice_ctc const* ctc, sluice_search const* search,
+                                           sluice_ctc_matrix const* matrices, size_t count, size_t threads,
+                                           sluice_frames_results** results);
+/* In the order of the matrices; valid until the results are freed. Null if the index is too large. */
+SLUICE_API sluice_frames_result const* sluice_frames_results_at(sluice_frames_results const* results, size_t index);
+SLUICE_API size_t sluice_frames_results_count(sluice_frames_results const* results);
+SLUICE_API void sluice_frames_results_free(sluice_frames_results* results);
+
+/* Frames that come while they are decoded; one thread at a time. The result is that of the whole at once, bit for bit. */
+typedef struct sluice_ctc_stream sluice_ctc_stream;
+SLUICE_API sluice_status sluice_ctc_stream_create(sluice_ctc const* ctc, sluice_search const* search,
+                                                  sluice_ctc_stream** stream);
+SLUICE_API void sluice_ctc_stream_free(sluice_ctc_stream* stream);
+/* Decodes these frames; `frames` may be null. last = 1: nothing more will come. *ended: 1 if the utterance is over, by that or by an
+ * endpoint, and has its result; frames that came after an endpoint are kept. `ended` may be null. */
+SLUICE_API sluice_status sluice_ctc_stream_append(sluice_ctc_stream* stream, sluice_ctc_matrix const* frames,
+                                                  int32_t last, int32_t* ended);
+/* The tokens that are certain so far; valid until the next call for this stream. */
+SLUICE_API sluice_status sluice_ctc_stream_settled(sluice_ctc_stream* stream, sluice_token const** tokens,
+                                                   size_t* count);
+/* What was found; refused (SLUICE_REFUSED) before the utterance is over. Valid until the next sluice_ctc_stream_next, or the end. */
+SLUICE_API sluice_status sluice_ctc_stream_result(sluice_ctc_stream* stream, sluice_frames_result const** result);
+/* Begins another utterance, with the frames that an endpoint has left; they are decoded by the next call of append. */
+SLUICE_API sluice_status sluice_ctc_stream_next(sluice_ctc_stream* stream);
+
+/* The likeliest alignment of a text (forced alignment): frames [2 * count] and log_probs [count], each label's mean over its frames, are
+ * written. *log_prob is that of the alignment; -INFINITY: there is none, and nothing else is written. */
+SLUICE_API sluice_status sluice_ctc_align(sluice_ctc const* ctc, sluice_ctc_matrix const* matrix,
+                                          sluice_token const* tokens, size_t count, int32_t* frames, double* log_probs,
+                                          double* log_prob);
+
+/* ---- transducers ----------------------------------------------------------------------------------------------------------- */
+
+/* A network of three parts, which you write: docs/transducers.md says what each has to do. */
+typedef struct sluice_predictor_row {
+  int32_t from, to; /* states: one that an earlier call wrote, or -1 for none, and the new one */
+  sluice_token label;
+} sluice_predictor_row;
+typedef struct sluice_joiner_row {
+  int32_t utterance, frame, state;
+} sluice_joiner_row;
+/* Set unused members to zero. Functions return 0 for success and anything else for failure, and are called by the caller's thread. */
+typedef struct sluice_transducer_functions {
+  size_t size;                 /* sizeof(sluice_transducer_functions) */
+  int32_t labels;              /* the blanks among them */
+  sluice_token blank;          /* moves one frame on */
+  int32_t const* durations;    /* of a TDT: how many frames each of its durations moves on; copied */
+  size_t duration_count;       /* 0: an RNN-T */
+  sluice_token const* blanks;  /* of a multi-blank transducer: labels that move on by several frames; copied */
+  int32_t const* blank_frames; /* [blank_count]: by how many */
+  size_t blank_count;
+  int32_t label_frames;                              /* 1: labels move one frame on, too; 0: they stay */
+  int32_t log_probs;                                 /* not 0: `join` gives log-probabilities; 0: logits */
+  void* user;                                        /* passed to each function */
+  int32_t (*frames)(void* user, void const* source); /* how many the joiner will see */
+  /* From now on the frames of sources[i] are those of utterances[i]. */
+  int (*start)(void* user, size_t count, void const* const* sources, int32_t const* utterances);
+  int (*predict)(void* user, size_t count, sluice_predictor_row const* rows);
+  /* Set *scores to the first of `count` lines, and *stride to their distance in floats: of the labels, and behind them of the
+   * durations of a TDT. They must stay until the next call. */
+  int (*join)(void* user, size_t count, sluice_joiner_row const* rows, float const** scores, size_t* stride);
+  void (*release)(void* user, size_t count, int32_t const* utterances); /* may be null */
+  void (*destroy)(void* user);                                          /* may be null */
+} sluice_transducer_functions;
+SLUICE_INITIALISER(sluice_transducer_functions)
+
+typedef struct sluice_transducer sluice_transducer;
+/* Copies the table. If it fails, `destroy` is not called. */
+SLUICE_API sluice_status sluice_transducer_create(sluice_transducer_functions const* functions,
+                                                  sluice_transducer** transducer);
+SLUICE_API void sluice_transducer_free(sluice_transducer* transducer);
+/* Decodes utterances, `batch` (0: 32) of them together, by a search of kind "transducer" (a beam: width, n_best, candidates, most_symbols,
+ * most_labels, threshold, within; order: 0 frames, 1 alignment; penalty, alpha, beta, word_penalty; silence, nothing, longest) or
+ * "transducer_greedy" (most_symbols, most_labels, candidates). texts: what lexicon and language model say of the same labels; null: nothing.
+ * Tokens of results are labels. */
+SLUICE_API sluice_status sluice_transducer_decode(sluice_transducer* transducer, sluice_search const* search,
+                                                  sluice_ctc const* texts, void const* const* sources, size_t count,
+                                                  size_t batch, sluice_frames_results** results);
 
 /* ---- traces ---------------------------------------------------------------------------------------------------------------- */
 

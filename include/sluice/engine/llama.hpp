@@ -9,6 +9,7 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/engine/detail/llama_batch.hpp>
+#include <sluice/engine/detail/llama_swap.hpp>
 #include <sluice/engine/llama_tokenizer.hpp>
 
 #include <algorithm>
@@ -56,6 +57,10 @@ class Llama {
     auto const unified = sequences == 1 || llama_n_ctx_seq(context) == llama_n_ctx(context);
     limits_ = {.slot_count = static_cast<std::int32_t>(sequences),
                .length = static_cast<std::int32_t>(llama_n_ctx_seq(context))};
+    require(options.swap_after >= 0, "swap_after", options.swap_after, "must not be negative");
+    swap_.begin(context, unified && sequences > 1 && !llama_model_is_recurrent(model) && !llama_model_is_hybrid(model)
+                             ? options.swap_after
+                             : 0);
     if (unified) limits_.tokens = llama_n_ctx(context);
     auto const recurrent = llama_model_is_recurrent(model);
     if (recurrent)
@@ -77,11 +82,19 @@ class Llama {
 
   void start(std::span<Source const* const>, std::span<Slot const> slot_numbers) { release(slot_numbers); }
   void release(std::span<Slot const> slot_numbers) {
-    for (auto const slot : slot_numbers) cut(slot, 0);
+    for (auto const slot : slot_numbers) swap_.forget(slot), cut(slot, 0);
   }
 
   /// The answer lies in llama.cpp's own memory if its lines come from one call of llama_decode, at most n_batch tokens.
   Scores<float> step(std::span<Row const> rows) {
+    swap_.fetch(rows);
+    auto const answer = run(rows);
+    swap_.put_away(rows);
+    return answer;
+  }
+
+ private:
+  Scores<float> run(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
         cut(row.to, 0);
@@ -112,7 +125,6 @@ class Llama {
     return scores(logits_.data(), lines, size);
   }
 
- private:
   static llama_context* required(llama_context* context) {
     require(context != nullptr, "context", "null", "must be a context of llama.cpp");
     return context;
@@ -160,6 +172,7 @@ class Llama {
   Abilities abilities_;
   std::vector<Slot> lent_;  // beyond the slots: for paths of trees
   detail::LlamaBatch batch_;
+  detail::LlamaSwap swap_;
   std::vector<float> logits_;
 };
 

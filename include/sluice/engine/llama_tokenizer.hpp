@@ -28,6 +28,9 @@ struct LlamaOptions {
   /// If the memory supports it, the model then takes trees; with fewer sequences than paths in a step, it needs several
   /// calls of llama_decode.
   std::int32_t leaves = 0;
+  /// For Llama, where sequences share their cells (kv_unified): one that no step has named for so many steps is swapped out, that is, copied to
+  /// memory outside the KV cache until a step names it. So tokens kept for prefix caching do not slow others. 0: never.
+  std::int32_t swap_after = 4;
 };
 
 /// The vocabulary of a llama.cpp model, with or without weights (`llama_model_params::vocab_only`). Refers to the

@@ -50,18 +50,27 @@ struct ByteAutomaton {
   std::int32_t characters = 0;  // with `most`: the states before this one are between characters, others within one
 };
 
+/// One token out of a set, whatever its bytes are. The set is known when a vocabulary is.
+struct TokenTerminal {
+  std::string written{};                                        // as the source has it, for messages
+  std::vector<std::string> names{};                             // of tokens
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranges{};  // first and last
+  bool complement = false;                                      // any token but these, but not one that ends the output
+  bool optional = false;                                        // no token, if the vocabulary lacks the name
+};
+
 /// Rules and their expressions over bytes: parsers write them and compile() reads them. Expressions are referred to by
 /// number.
 class Expressions {
  public:
   using Id = std::int32_t;
-  enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call, automaton };
+  enum class Kind : std::uint8_t { nothing, bytes, sequence, choice, repeat, call, automaton, token };
   struct Expression {
     Kind kind = Kind::nothing;
     ByteRange range{};                       // bytes
     std::int32_t first = 0, count = 0;       // of the parts; a repeat has one
     std::int32_t minimum = 0, maximum = -1;  // for repeat; -1: any number
-    std::int32_t rule = 0;                   // for call; the number of an automaton
+    std::int32_t rule = 0;                   // for call; the number of an automaton or a terminal
   };
   struct Rule {
     std::string name;
@@ -144,9 +153,42 @@ class Expressions {
   }
 
   template <class = void>
+  Id token(TokenTerminal terminal) {
+    terminals_.push_back(std::move(terminal));
+    return add({.kind = Kind::token, .rule = static_cast<std::int32_t>(terminals_.size()) - 1});
+  }
+
+  template <class = void>
   std::int32_t add_rule(std::string name) {
     rules.push_back({std::move(name)});
     return static_cast<std::int32_t>(rules.size()) - 1;
+  }
+
+  /// Takes over the rules of others; returns the number to add to theirs.
+  template <class = void>
+  std::int32_t include(Expressions const& other) {
+    require(std::int64_t{size()} + other.size() <= limits_.size, "limits.size", limits_.size,
+            "the grammar has more places than that");
+    auto const ids = size(), parts = static_cast<std::int32_t>(parts_.size());
+    auto const automata = static_cast<std::int32_t>(automata_.size());
+    auto const terminals = static_cast<std::int32_t>(terminals_.size()),
+               first = static_cast<std::int32_t>(rules.size());
+    for (auto one : other.all_) {
+      one.first += parts;
+      if (one.kind == Kind::call) one.rule += first;
+      if (one.kind == Kind::automaton) one.rule += automata;
+      if (one.kind == Kind::token) one.rule += terminals;
+      all_.push_back(one);
+    }
+    parts_.reserve(parts_.size() + other.parts_.size());
+    for (auto const part : other.parts_) parts_.push_back(part + ids);
+    automata_.insert(automata_.end(), other.automata_.begin(), other.automata_.end());
+    terminals_.insert(terminals_.end(), other.terminals_.begin(), other.terminals_.end());
+    for (auto const& rule : other.rules) {
+      rules.push_back(rule);
+      if (rule.expression >= 0) rules.back().expression += ids;
+    }
+    return first;
   }
 
   Expression const& operator[](Id id) const { return all_[index(id)]; }
@@ -157,6 +199,7 @@ class Expressions {
   }
   /// Of an expression of kind `automaton`.
   ByteAutomaton const& automaton_of(Expression const& e) const { return automata_[index(e.rule)]; }
+  std::vector<TokenTerminal> const& terminals() const { return terminals_; }
   std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
   GrammarLimits const& limits() const { return limits_; }
 
@@ -183,6 +226,7 @@ class Expressions {
   std::vector<Expression> all_;
   std::vector<Id> parts_;
   std::vector<ByteAutomaton> automata_;
+  std::vector<TokenTerminal> terminals_;
 };
 
 }  // namespace detail

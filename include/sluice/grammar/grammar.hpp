@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -28,6 +29,8 @@ class Grammar {
  public:
   /// Accepts any text.
   Grammar() = default;
+  /// Used by readers of other notations.
+  explicit Grammar(std::shared_ptr<detail::Automaton const> automaton) : automaton_(std::move(automaton)) {}
 
   /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::Gbnf for the syntax.
   /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if one is left-recursive, or
@@ -63,7 +66,8 @@ class Grammar {
   /// Whether it allows any text.
   bool trivial() const { return automaton_ == nullptr; }
 
-  /// Whether a whole text matches. For single texts: nothing is cached between calls.
+  /// Whether a whole text matches. For single texts: nothing is cached between calls. A token that the grammar names stands for its name.
+  /// \throws std::invalid_argument  for a grammar that names tokens by number, or all but some
   /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
   template <class = void>
   bool matches(std::string_view text) const;

@@ -18,9 +18,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0 {
@@ -34,16 +37,21 @@ class TokenTrie {
  public:
   /// Has no tokens.
   TokenTrie() = default;
-  /// \throws std::invalid_argument  for an invalid vocabulary or one without eos, or if `bytes` has another number of
-  ///     tokens
+  /// \param names  of tokens without bytes (control tokens), for grammars that name them: <|im_end|> and the like
+  /// \throws std::invalid_argument  for an invalid vocabulary or one without eos, if `bytes` has another number of
+  ///     tokens, or for a name of a token that the vocabulary does not have
   template <class = void>
-  TokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary) {
+  TokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary,
+            std::vector<std::pair<std::string, Token>> names = {}) {
     vocabulary.check();
     require(bytes.size() == vocabulary.size, "bytes.size", bytes.size(),
             "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");
     require(!vocabulary.eos.empty(), "vocabulary.eos", "none", "an output could not end where it is complete");
     auto data = std::make_shared<Data>();
-    data->vocabulary = vocabulary, data->bytes = bytes;
+    for (auto const& [name, token] : names)
+      require(vocabulary.contains(token), "names: " + name, token, "is outside the vocabulary");
+    std::sort(names.begin(), names.end());
+    data->vocabulary = vocabulary, data->bytes = bytes, data->names = std::move(names);
     std::vector<std::uint8_t> left_out(static_cast<std::size_t>(vocabulary.size));
     for (auto const token : vocabulary.eos) left_out[at(token)] = 1;
     for (auto const token : vocabulary.never) left_out[at(token)] = 1;
@@ -103,6 +111,46 @@ class TokenTrie {
     return data_ == nullptr || token < 0 || token >= data_->bytes.size() ? std::string_view()
                                                                          : data_->bytes.bytes(token);
   }
+  /// The tokens that have this name, or are spelt like it.
+  template <class = void>
+  std::vector<Token> named(std::string_view name) const {
+    std::vector<Token> out;
+    if (data_ == nullptr) return out;
+    auto i = std::ranges::lower_bound(data_->names, name, {}, &std::pair<std::string, Token>::first);
+    for (; i != data_->names.end() && i->first == name; ++i) out.push_back(i->second);
+    std::int32_t node = 0;
+    for (auto const c : name)
+      if (node >= 0) node = child(node, static_cast<std::uint8_t>(c));
+    if (node > 0) out.insert(out.end(), tokens(node).begin(), tokens(node).end());
+    return out;
+  }
+  /// The bytes of a token, or the name of one without: for readers of texts that control tokens mark.
+  template <class = void>
+  std::string_view spelling(Token token) const {
+    auto const own = bytes(token);
+    if (!own.empty() || data_ == nullptr) return own;
+    auto const i = std::ranges::find(data_->names, token, &std::pair<std::string, Token>::second);
+    return i == data_->names.end() ? own : std::string_view(i->first);
+  }
+  /// What was made of this trie before for a key, else what make() makes; the last few are kept. For grammars that name tokens.
+  template <class Make>
+  std::shared_ptr<void const> kept(std::vector<std::int32_t> const& key, Make const& make) const {
+    auto const find = [&]() -> std::shared_ptr<void const> {
+      for (auto const& one : data_->kept)
+        if (one.first == key) return one.second;
+      return nullptr;
+    };
+    {
+      auto const lock = std::scoped_lock(data_->mutex);
+      if (auto known = find(); known != nullptr) return known;
+    }
+    auto made = make();
+    auto const lock = std::scoped_lock(data_->mutex);
+    if (auto known = find(); known != nullptr) return known;
+    if (data_->kept.size() >= 8) data_->kept.erase(data_->kept.begin());
+    data_->kept.emplace_back(key, made);
+    return made;
+  }
   /// The vocabulary for which it was built.
   template <class = void>
   Vocabulary const& vocabulary() const {
@@ -118,7 +166,10 @@ class TokenTrie {
     detail::TrieNodes nodes;
     detail::PlainText plain;
     std::int32_t inner = 0;
+    std::vector<std::pair<std::string, Token>> names;  // sorted
     mutable detail::NodeTokenCache node_tokens;
+    mutable std::mutex mutex;  // guards `kept`
+    mutable std::vector<std::pair<std::vector<std::int32_t>, std::shared_ptr<void const>>> kept;
     std::array<bool, 256> singles{};
     std::vector<std::int32_t> ends;       // nodes with tokens, by depth
     std::vector<std::int32_t> unspelled;  // those of them on whose way is a byte that is no token

@@ -5,7 +5,7 @@
 
 #include <sluice/core/result.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 
 #include <algorithm>
 #include <bit>

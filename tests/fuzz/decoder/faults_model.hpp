@@ -8,7 +8,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 #include <support/table_model.hpp>
 
 #include <algorithm>

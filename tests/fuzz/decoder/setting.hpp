@@ -5,11 +5,11 @@
 
 #include <sluice/decode/decoder.hpp>
 
-#include <fuzz/compiled.hpp>
 #include <fuzz/decoder/any_schedule.hpp>
 #include <fuzz/decoder/bytes.hpp>
 #include <fuzz/decoder/draw_search.hpp>
 #include <fuzz/decoder/faults_model.hpp>
+#include <fuzz/demand.hpp>
 #include <support/slot_checker.hpp>
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <sluice/catalogue/detail/catalogue_format.hpp>
 #include <sluice/output/train_clusters.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 #include <transformer/safetensors.hpp>
 
 #include <algorithm>

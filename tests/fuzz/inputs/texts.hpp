@@ -3,7 +3,7 @@
 /// What people write: constraints, glossaries, images, manifests, command lines.
 #pragma once
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 #include <text/lines.hpp>
 #include <text/words.hpp>
 #include <translate/demands.hpp>

@@ -11,7 +11,7 @@
 #include <sluice/speculative/detail/suffix_guesses.hpp>
 #include <sluice/speculative/suffix_cache.hpp>
 
-#include <fuzz/compiled.hpp>
+#include <fuzz/demand.hpp>
 
 #include <algorithm>
 #include <cstddef>

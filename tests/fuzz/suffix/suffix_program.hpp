@@ -7,8 +7,8 @@
 #include <sluice/speculative/detail/suffix_guesses.hpp>
 #include <sluice/speculative/suffix_cache.hpp>
 
-#include <fuzz/compiled.hpp>
 #include <fuzz/decoder/bytes.hpp>
+#include <fuzz/demand.hpp>
 
 #include <algorithm>
 #include <cstddef>

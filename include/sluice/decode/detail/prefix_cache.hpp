@@ -76,16 +76,22 @@ class PrefixCache {
   template <class F>
   PrefixMatch best(std::span<Token const> prompt, F&& each) {
     auto& tree = state_.cache.slot_blocks.tree();
-    PrefixMatch found;
+    std::int32_t longest = 0;
+    matches_.clear();
     tree.fresh();
     each([&](Slot slot) {
-      auto const length = tree.common(slot, prompt);
-      if (length > found.length) found = {slot, length};
+      matches_.push_back({slot, tree.common(slot, prompt)});
+      longest = (std::max)(longest, matches_.back().length);
     });
-    return found.length >= CacheBudget::min_prefix ? found : PrefixMatch{};
+    if (longest < CacheBudget::min_prefix) return {};
+    // The last one that is not much shorter: it runs, or was used last, so that an engine that moves what waits (Llama) has it at hand.
+    auto const least = (std::max)(longest - CacheBudget::min_prefix + 1, CacheBudget::min_prefix);
+    return *std::find_if(matches_.rbegin(), matches_.rend(),
+                         [=](PrefixMatch const& one) { return one.length >= least; });
   }
 
   LoopState& state_;
+  std::vector<PrefixMatch> matches_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -5,6 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/expressions.hpp>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +24,7 @@ namespace sluice::inline v0::detail {
 /// A repetition with a count is one loop: places in its body stand for as many places as it has repetitions, each with
 /// the number of those before it. Loops are not nested within a rule: an inner one is a rule of its own.
 ///
-/// There is no left recursion.
+/// There is no left recursion. What reads a token leads nowhere before the automaton is bound to a vocabulary: see bound().
 class Automaton {
  public:
   struct Place {
@@ -49,6 +52,9 @@ class Automaton {
   struct Text {
     std::int32_t first, count;  // states of one automaton
   };
+  struct TokenPlace {
+    std::int32_t place, terminal, to;  // a state without edges; bind() makes them
+  };
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
     std::int32_t to;
@@ -70,8 +76,10 @@ class Automaton {
   std::vector<std::int32_t> targets;  // of splits
   std::vector<ByteEdge> edges;        // of states
   std::vector<Loop> loops;
-  std::vector<std::int32_t> left;      // [state of a text that is counted]: the fewest characters to its end
-  std::vector<Text> texts;             // in order
+  std::vector<std::int32_t> left;  // [state of a text that is counted]: the fewest characters to its end
+  std::vector<Text> texts;         // in order
+  std::vector<TokenPlace> token_places;
+  std::vector<TokenTerminal> terminals;
   std::vector<std::int32_t> start;     // [rule]; -1: not used
   std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone
   std::vector<std::uint8_t> nullable;  // [rule]: its text may be empty
@@ -79,6 +87,55 @@ class Automaton {
   bool behind_space = false;           // a leading space of the text is not part of it
   std::array<std::uint8_t, 256> class_of{};
   std::vector<std::uint8_t> first_of;  // [class]: its first byte
+
+  /// The texts of this one, followed by those of another.
+  template <class = void>
+  void append(Automaton const& other) {
+    auto const place = nodes(), target = static_cast<std::int32_t>(targets.size());
+    auto const edge = static_cast<std::int32_t>(edges.size()), loop = static_cast<std::int32_t>(loops.size());
+    auto const rule = rules(), terminal = static_cast<std::int32_t>(terminals.size());
+    auto const moved = [](std::int32_t i, std::int32_t by) { return i < 0 ? i : i + by; };
+    for (auto one : other.places) {
+      one.to = moved(one.to, place), one.within = moved(one.within, loop);
+      if (one.kind == Place::split) one.first += target;
+      if (one.kind == Place::state) one.first += edge;
+      if (one.kind == Place::call) one.first += rule;
+      if (one.kind == Place::loop || one.kind == Place::again) one.first += loop;
+      places.push_back(one);
+    }
+    targets.reserve(targets.size() + other.targets.size());
+    for (auto const one : other.targets) targets.push_back(one + place);
+    edges.reserve(edges.size() + other.edges.size());
+    for (auto const& one : other.edges) edges.push_back({one.first, one.last, one.to + place});
+    for (auto one : other.loops) {
+      one.body = moved(one.body, place), one.to = moved(one.to, place), one.again = moved(one.again, place);
+      loops.push_back(one);
+    }
+    left.resize(at(place));
+    left.insert(left.end(), other.left.begin(), other.left.end());
+    texts.reserve(texts.size() + other.texts.size());
+    for (auto const& one : other.texts) texts.push_back({one.first + place, one.count});
+    token_places.reserve(token_places.size() + other.token_places.size());
+    for (auto const& one : other.token_places)
+      token_places.push_back({one.place + place, one.terminal + terminal, one.to + place});
+    terminals.insert(terminals.end(), other.terminals.begin(), other.terminals.end());
+    start.reserve(start.size() + other.start.size());
+    for (auto const one : other.start) start.push_back(moved(one, place));
+    nullable.insert(nullable.end(), other.nullable.begin(), other.nullable.end());
+    auto const ranks = std::ranges::max(rank) + 1;  // all different, for those that are used
+    rank.reserve(rank.size() + other.rank.size());
+    for (auto const one : other.rank) rank.push_back(one + ranks);
+    // Both are called by one more rule.
+    auto const second = other.root + rule, end = nodes();
+    places.push_back({.kind = Place::end});
+    places.push_back({.kind = Place::call, .to = end, .first = second});
+    places.push_back({.kind = Place::call, .to = end + 1, .first = root});
+    start.push_back(end + 2);
+    nullable.push_back(nullable[at(root)] != 0 && nullable[at(second)] != 0 ? 1 : 0);
+    rank.push_back(std::ranges::min(rank) - 1);
+    root = rules() - 1;
+    classify();
+  }
 
   /// Computes the byte classes. All other members must be set.
   template <class = void>

@@ -86,6 +86,7 @@ class Compiler {
           a_.start[at(place.first)] = 0, open.push_back(place.first);
     }
     rank();
+    a_.terminals = x_.terminals();
     a_.classify();
     return std::move(a_);
   }
@@ -135,7 +136,8 @@ class Compiler {
     spread(facts_.possible, [&](Expressions::Expression const& e) {
       if (e.kind == Kind::automaton)
         return x_.automaton_of(e).states[0].accepts || x_.automaton_of(e).states[0].edges > 0;
-      return e.kind == Kind::bytes || (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
+      return e.kind == Kind::bytes || e.kind == Kind::token ||
+             (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
     });
   }
 
@@ -149,7 +151,7 @@ class Compiler {
     for (auto pass = 0; pass < 3; ++pass) {
       for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before the expressions that contain them
         auto const& e = x_[id];
-        std::int64_t sum = e.kind == Kind::bytes ? 1 : 0;
+        std::int64_t sum = e.kind == Kind::bytes || e.kind == Kind::token ? 1 : 0;
         if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
         if (e.kind == Kind::automaton && x_.automaton_of(e).most >= 0) sum = large;
         auto weight = sum;

@@ -11,6 +11,7 @@
 #include <sluice/grammar/detail/json_schema_rules.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/regex.hpp>
+#include <sluice/grammar/detail/token_classes.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
 
@@ -71,7 +72,10 @@ Grammar Grammar::behind_space() const {
 template <class Void>
 bool Grammar::matches(std::string_view text) const {
   if (trivial()) return true;
-  detail::Pushdown machine(*automaton_, std::size_t{1} << 28);
+  auto automaton = automaton_;
+  if (!automaton->token_places.empty())
+    automaton = std::make_shared<detail::Automaton const>(detail::TokenBinder::spelt(*automaton));
+  detail::Pushdown machine(*automaton, std::size_t{1} << 28);
   auto const state = machine.next(machine.initial(), text);
   return machine.complete(state);
 }

@@ -6,29 +6,42 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/grammar/detail/free_text.hpp>
 #include <sluice/grammar/detail/json_arrays.hpp>
 #include <sluice/grammar/detail/json_texts.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_bytes.hpp>
 #include <sluice/grammar/expressions.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
+
+/// How a model writes the members of an object as elements: <parameter=NAME>VALUE</parameter>. Strings stand there as they
+/// are, other values as JSON.
+struct XmlArguments {
+  std::string before_name, behind_name;
+  std::string before_value;  // behind white space, if it is not empty
+  std::string behind_value;
+};
 
 /// The texts that a schema accepts.
 class JsonSchema : JsonArrays {
  public:
   /// \param ignored  gets what says nothing about values and is no keyword; with options.lenient, keywords, too
+  /// \param xml  not null: the schema's object is written like this
   /// \returns  a rule
   template <class = void>
   static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out,
-                              std::vector<std::string>* ignored = nullptr) {
+                              std::vector<std::string>* ignored = nullptr, XmlArguments const* xml = nullptr) {
     require(options.white_space >= -1, "options.white_space", options.white_space, "must be -1 or more");
     require(options.digits >= 0 && options.digits <= 300, "options.digits", options.digits, "must be in [0, 300]");
     require(options.characters >= 0 && options.characters <= options.limits.repetition, "options.characters",
@@ -52,7 +65,7 @@ class JsonSchema : JsonArrays {
       JsonSchema schema(text, options.limits, fresh, style);
       for (auto const place : dropped) schema.drop_at(schema.root(), place, names);
       try {
-        auto const root = schema.whole();
+        auto const root = schema.whole(xml);
         if (ignored != nullptr) {
           names.insert(schema.ignored().begin(), schema.ignored().end());
           ignored->assign(names.begin(), names.end());
@@ -92,16 +105,91 @@ class JsonSchema : JsonArrays {
   }
 
   template <class = void>
-  std::int32_t whole() {
+  std::int32_t whole(XmlArguments const* xml) {
     auto const root = out_.add_rule("schema");
-    auto const value = rule_of({{&this->root()}}, 0);
+    auto const value = xml == nullptr ? rule_of({{&this->root()}}, 0) : arguments(*xml);
     for (std::size_t i = 0; i < waiting_.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const [rule, all_of, nesting] = waiting_[i];
       auto const body = body_of(all_of, nesting);
       out_.rules[at(rule)].expression = body;
     }
-    out_.rules[at(root)].expression = out_.sequence({texts_.untidy(), value, texts_.untidy()});
+    out_.rules[at(root)].expression = xml == nullptr ? out_.sequence({texts_.untidy(), value, texts_.untidy()}) : value;
     return root;
+  }
+
+  /// White space around elements: a new line, unless the options say more.
+  template <class = void>
+  Id around() {
+    auto const most = texts_.style().space;
+    if (most == 0 || texts_.style().tidy) return out_.optional(out_.byte('\n', '\n'));
+    return out_.repeat(out_.choice({out_.byte('\t', '\n'), out_.byte('\r', '\r'), out_.byte(' ', ' ')}), 0, most);
+  }
+  template <class = void>
+  Id arguments(XmlArguments const& xml) {
+    auto const& source = this->root();
+    std::vector<Id> choices;
+    for (auto const& clause : expand({{&source}}, object)) {
+      if (!clause.some.empty() || clause.least > 0 || clause.most >= 0)
+        unsupported(source, "counts or conditions of members are not supported where they are written as elements");
+      std::vector<std::pair<Path const*, std::string const*>> order;
+      order.reserve(clause.members.size());
+      for (auto const& [name, member] : clause.members) order.emplace_back(&member.path, &name);
+      std::sort(order.begin(), order.end(), [](auto const& a, auto const& b) { return *a.first < *b.first; });
+      std::vector<Id> parts;
+      for (auto const& [path, name] : order) {
+        auto const values = member(clause, *name);
+        auto const one = element(xml, out_.text(*name), values);
+        parts.push_back(clause.members.at(*name).required ? one : out_.optional(one));
+      }
+      auto const* const more = source.find("additionalProperties");
+      if (more != nullptr ? !more->is(Kind::boolean) || more->truth : order.empty()) {
+        auto const letter = out_.characters({{'A', 'Z'}, {'a', 'z'}, {'_', '_'}});
+        auto const next = out_.characters({{'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'0', '9'}, {'-', '-'}});
+        Literals values;
+        if (more != nullptr) values.push_back({more});
+        parts.push_back(out_.repeat(element(xml, out_.sequence({letter, out_.repeat(next, 0, -1)}), values), 0, -1));
+      }
+      parts.push_back(around());
+      choices.push_back(out_.sequence(parts));
+    }
+    return out_.choice(choices);
+  }
+  template <class = void>
+  Id element(XmlArguments const& xml, Id name, Literals const& values) {
+    auto const value = argument(xml, values);
+    auto const between =
+        xml.before_value.empty() ? out_.empty() : out_.sequence({around(), out_.text(xml.before_value)});
+    return new_rule("an argument",
+                    out_.sequence({around(), out_.text(xml.before_name), name, out_.text(xml.behind_name), between,
+                                   value, out_.text(xml.behind_value)}));
+  }
+  template <class = void>
+  Id argument(XmlArguments const& xml, Literals all_of) {
+    std::erase_if(all_of, is_true);
+    auto const plain = [&](std::string const& text) { return out_.sequence({around(), out_.text(text), around()}); };
+    std::vector<Id> choices;
+    if (auto const values = all_of.empty() ? std::nullopt : listed(all_of)) {
+      for (auto const* const value : *values)
+        choices.push_back(value->is(Kind::string) ? plain(value->text)
+                                                  : out_.sequence({around(), texts_.exactly(*value), around()}));
+      return out_.choice(choices);
+    }
+    auto const some = all_of.empty() ? ~std::uint32_t{0} : may_be(all_of);
+    if ((some & string) != 0) {
+      // What ends the value may begin with white space that belongs to it.
+      auto const free = FreeText({}, {xml.behind_value.substr(xml.behind_value.find_first_not_of("\n"))}).without();
+      auto const texts = all_of.empty() ? nullptr : strings(all_of);
+      auto const raw = out_.automaton(TextBytes::utf8(texts == nullptr ? free : *texts & free));
+      // Free text has the new lines around it already.
+      choices.push_back(texts == nullptr ? raw : out_.sequence({around(), raw, around()}));
+    }
+    if ((some & ~string) != 0) {
+      static auto const text = JsonReader::parse("schema", R"({"type": "string"})", {});
+      auto others = all_of;
+      others.push_back({&text, true});
+      choices.push_back(out_.sequence({around(), rule_of(others, 1), around()}));
+    }
+    return out_.choice(choices);
   }
 
   template <class = void>

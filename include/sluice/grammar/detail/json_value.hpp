@@ -281,4 +281,20 @@ inline bool json_equal(JsonValue const& a, JsonValue const& b) {
   return a.is(JsonValue::Kind::string) ? a.text == b.text : json_key(a) == json_key(b);
 }
 
+/// An object or an array as it was written. \param text  from which it was read
+inline std::string_view json_source(std::string_view text, JsonValue const& value) {
+  std::int32_t open = 0;
+  auto in_string = false;
+  for (auto i = value.place; i < text.size(); ++i) {
+    auto const c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else in_string = c != '"';
+    } else if (c == '"') in_string = true;
+    else if (c == '{' || c == '[') ++open;
+    else if ((c == '}' || c == ']') && --open == 0) return text.substr(value.place, i + 1 - value.place);
+  }
+  return text.substr(value.place);
+}
+
 }  // namespace sluice::inline v0::detail

@@ -78,6 +78,19 @@ class Pushdown {
     return state;
   }
 
+  /// What continues in either of two states.
+  template <class = void>
+  State either(State a, State b) {
+    if (a == b || b == dead) return a;
+    if (a == dead) return b;
+    auto const lock = std::scoped_lock(mutex_);
+    auto const one = states_[a], other = states_[b];
+    out_.assign(one.begin(), one.end());
+    out_.insert(out_.end(), other.begin(), other.end());
+    merge(out_);
+    return add(out_);
+  }
+
   /// The only byte with which the text can continue; -1: there are several.
   template <class = void>
   std::int32_t only_byte(State state) {

@@ -105,6 +105,12 @@ class RuleGraph {
         if (automaton.most < 0) return embed(automaton, to);
         return loop_ < 0 ? count(automaton, to) : outline(id, to);
       }
+      case Kind::token: {
+        auto const place = add({.kind = Place::state});
+        a_.texts.push_back({place, 1});
+        a_.token_places.push_back({place, e.rule, to});
+        return place;
+      }
     }
     return to;
   }

@@ -10,6 +10,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/fewest_tokens.hpp>
+#include <sluice/grammar/detail/token_classes.hpp>
 #include <sluice/grammar/detail/token_masks.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
@@ -27,21 +28,22 @@ namespace sluice::inline v0 {
 struct Structure::Data {
   template <class = void>
   Data(Grammar its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
-      : grammar(std::move(its_grammar)),
-        trie(std::move(its_trie)),
+      : trie(std::move(its_trie)),
+        bound(detail::TokenBinder::bind(its_grammar.automaton(), trie)),
         options(its_options),
-        counts(*grammar.automaton(), trie) {}
+        counts(*bound.automaton, bound.classes == nullptr ? trie : bound.classes->trie) {}
   template <class = void>
   std::shared_ptr<detail::TokenMasks> fresh_masks() {
     return std::make_shared<detail::TokenMasks>(
-        *grammar.automaton(), counts, trie, options.memory, static_cast<std::size_t>(options.ambiguity),
-        static_cast<std::size_t>(options.masks), options.certain == CertainText::longest);
+        *bound.automaton, counts, bound.classes == nullptr ? trie : bound.classes->trie, options.memory,
+        static_cast<std::size_t>(options.ambiguity), static_cast<std::size_t>(options.masks),
+        options.certain == CertainText::longest, bound.classes);
   }
   static constexpr auto ended = detail::TokenMasks::ended;
   static_assert(detail::Pushdown::dead == dead);
 
-  Grammar grammar;
-  TokenTrie trie;
+  TokenTrie trie;  // as given
+  detail::TokenBinder::Bound bound;
   StructureOptions options;
   detail::SharedCounts counts;
   std::mutex mutex;                           // guards what is below
@@ -91,8 +93,14 @@ Structure::State Structure::next(State const& state, Token token) const {
   if (state.state == dead || state.state == Data::ended) return {state.masks, dead};
   auto& machine = state.masks->machine();
   if (data_->trie.vocabulary().ends(token)) return {state.masks, machine.complete(state.state) ? Data::ended : dead};
-  auto const text = data_->trie.bytes(token);
-  return {state.masks, text.empty() ? dead : machine.next(state.state, text)};
+  auto const* const classes = data_->bound.classes.get();
+  auto const text = (classes == nullptr ? data_->trie : classes->trie).bytes(token);
+  auto const spelt = text.empty() ? dead : machine.next(state.state, text);
+  if (classes == nullptr || token < 0 || token >= classes->vocabulary) return {state.masks, spelt};
+  auto const kind = classes->of[static_cast<std::size_t>(token)];
+  if (kind < 0) return {state.masks, spelt};
+  auto const named = machine.next(state.state, classes->spelling[static_cast<std::size_t>(kind)]);
+  return {state.masks, machine.either(spelt, named)};
 }
 
 template <class Void>
@@ -126,7 +134,7 @@ template <class Void>
 std::pair<std::int32_t, std::int32_t> Structure::sizes() const {
   if (data_ == nullptr) return {0, 0};
   auto const lock = std::scoped_lock(data_->mutex);
-  return {data_->grammar.automaton()->nodes(), data_->masks == nullptr ? 0 : data_->masks->machine().states()};
+  return {data_->bound.automaton->nodes(), data_->masks == nullptr ? 0 : data_->masks->machine().states()};
 }
 
 }  // namespace sluice::inline v0

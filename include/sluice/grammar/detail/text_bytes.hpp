@@ -30,10 +30,14 @@ enum class Escapes : std::uint8_t { usual, any };
 /// written once.
 class TextBytes {
  public:
+  /// \param most  characters; -1: any number
   template <class = void>
-  static ByteAutomaton utf8(TextAutomaton const& texts) {
+  static ByteAutomaton utf8(TextAutomaton const& texts, std::int32_t most = -1) {
     TextAutomaton some;
-    return TextBytes(written(texts, some), false, Escapes::usual).make(false);
+    auto const& all = written(texts, some);
+    auto out = TextBytes(all, false, Escapes::usual).make(false);
+    out.most = most, out.characters = static_cast<Id>(all.states.size());
+    return out;
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
   /// \param most  characters; -1: any number

@@ -13,6 +13,7 @@
 #include <sluice/grammar/detail/node_tokens.hpp>
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
+#include <sluice/grammar/detail/token_classes.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
@@ -98,8 +99,9 @@ class TokenMasks {
 
   template <class = void>
   TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenTrie trie, std::size_t memory,
-             std::size_t ambiguity, std::size_t masks, bool longest)
+             std::size_t ambiguity, std::size_t masks, bool longest, std::shared_ptr<TokenClasses const> classes)
       : trie_(std::move(trie)),
+        classes_(std::move(classes)),
         machine_(automaton, memory, ambiguity),
         counts_(counts),
         most_masks_(masks),
@@ -200,6 +202,7 @@ class TokenMasks {
     std::mutex mutex;
     std::unordered_map<State, std::shared_ptr<Plain>> plain;
     std::unordered_map<Origin, Mask, Hash> joined;
+    std::unordered_map<Mask, Mask> real;  // [over the trie's tokens]: over the vocabulary
     std::unordered_map<std::int32_t, Tokens> nodes;
     std::unordered_map<NodeKey::Key, Tokens, NodeTokenCache::Hash> alike;
   };
@@ -232,11 +235,20 @@ class TokenMasks {
   std::shared_ptr<Plain> plain(State state) {
     return find(part(static_cast<std::size_t>(state)), &Part::plain, state, most_masks_ / parts_.size() + 1, [&] {
       auto out = std::make_shared<Plain>();
-      out->set = make_plain(state);
+      out->set = real(make_plain(state));
       return out;
     });
   }
 
+  /// A mask over the vocabulary, of one over the trie's tokens. Equal masks stay one.
+  template <class = void>
+  Mask real(Mask mask) {
+    if (classes_ == nullptr) return mask;
+    auto const key = std::pair<void const*, std::int32_t>(mask.get(), 0);
+    auto& one = part(Hash{}(Origin{key}));
+    return find(one, &Part::real, mask, most_masks_ / parts_.size() + 1,
+                [&] { return std::make_shared<TokenSet const>(classes_->tokens(*mask)); });
+  }
   template <class = void>
   Mask make_plain(State state) {
     if (machine_.spaced(state)) {
@@ -544,6 +556,7 @@ class TokenMasks {
       if (needed <= left - 2) tokens->insert_into(*set);
     if (left > 0) insert_end(state, *set);
     if (longest_) narrow(state, *set);
+    if (classes_ != nullptr) *set = classes_->tokens(*set);
     return set;
   }
 
@@ -643,6 +656,7 @@ class TokenMasks {
   }
 
   TokenTrie trie_;
+  std::shared_ptr<TokenClasses const> classes_;  // null: the grammar names no token
   Pushdown machine_;
   SharedCounts& counts_;
   std::size_t most_masks_;
