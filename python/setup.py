@@ -76,7 +76,7 @@ def compile_libraries(folder: pathlib.Path) -> None:
         wanted = [*wanted, quick] if os.environ.get("SLUICE_LEVELS") == "all" else [quick] if runs_v3() else wanted
     with tempfile.TemporaryDirectory() as work:  # one file: what all include is read once
         unit = pathlib.Path(work) / "libsluice.cpp"
-        unit.write_text("".join(f'#include "{(ROOT / "c" / name).as_posix()}"\n' for name in SOURCES))
+        unit.write_text("".join(f'#include "{(ROOT / "src/c" / name).as_posix()}"\n' for name in SOURCES))
         running, began = [], time.monotonic()
         say(f"compiles {len(wanted)} {'libraries' if len(wanted) > 1 else 'library'}, {compilers_at_a_time()} at a time: up to {MINUTES} minutes of one core each")
         for i, (target, flags) in enumerate(wanted):
@@ -91,7 +91,7 @@ def compile_libraries(folder: pathlib.Path) -> None:
 
 def start_compiler(target: pathlib.Path, unit: pathlib.Path, flags: list) -> subprocess.Popen:
     elf = sys.platform not in NAMES
-    link = ["-static-libstdc++", "-static-libgcc", f"-Wl,--version-script={ROOT / 'c/sluice.map'}", "-Wl,-soname,libsluice.so.1", "-Wl,-s"]
+    link = ["-static-libstdc++", "-static-libgcc", f"-Wl,--version-script={ROOT / 'src/c/sluice.map'}", "-Wl,-soname,libsluice.so.1", "-Wl,-s"]
     command = [
         *shlex.split(os.environ.get("CXX", "g++" if elf else "clang++")), "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-pthread",
         "-fvisibility=hidden", "-fvisibility-inlines-hidden", *flags, *shlex.split(os.environ.get("CXXFLAGS", "")),
@@ -121,7 +121,7 @@ class Source(sdist):
         super().make_release_tree(base_dir, files)
         for compiled in (pathlib.Path(base_dir) / "sluice").glob("*.so.1"):  # of an editable install
             compiled.unlink()
-        for name in ("include", "c"):
+        for name in ("include", "src/c"):
             shutil.copytree(ROOT / name, pathlib.Path(base_dir) / "source" / name, dirs_exist_ok=True)
 
 

@@ -33,7 +33,7 @@ class SluiceConan(ConanFile):
 
     def export_sources(self):
         # All that CMake reads without tests, examples and benchmarks.
-        folders = [f"{folder}/*" for folder in ("c", "cmake", "compiled", "include", "kernels")]
+        folders = [f"{folder}/*" for folder in ("cmake", "include", "kernels", "src")]
         for pattern in ("CMakeLists.txt", "LICENSE", "README.md", *folders):
             copy(self, pattern, self._root, self.export_sources_folder)
 

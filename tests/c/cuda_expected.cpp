@@ -3,7 +3,7 @@
 #if defined(SLUICE_EMULATED_DEVICE)
 #include <sluice/cuda/verify/detail/verification_warp.cuh>
 
-#include "../../c/cuda/sluice_cuda.cu"
+#include "../../src/c/cuda/sluice_cuda.cu"
 #include <support/emulated_beam.hpp>
 #include <support/emulated_launches.hpp>
 #endif

@@ -10,7 +10,7 @@ library = sys.argv[1]
 root = pathlib.Path(__file__).resolve().parents[2]
 declared = re.findall(r"^SLUICE_API .*?\b(sluice_\w+)\(", (root / "include/sluice/c/sluice.h").read_text(), re.M)
 versions, version = {}, None  # of the map: the version of each function
-for line in (root / "c/sluice.map").read_text().splitlines():
+for line in (root / "src/c/sluice.map").read_text().splitlines():
     if begins := re.fullmatch(r"(SLUICE_\S+) \{", line):
         version = begins[1]
     elif function := re.fullmatch(r"    (sluice_\w+);", line):

@@ -45,7 +45,7 @@ using namespace sluice::test;
 
 namespace {
 
-static_assert(TextScore<TokenNGrams> && TextScore<WordNGrams> && TextScore<LexiconNGrams>);
+static_assert(LanguageModel<TokenNGrams> && LanguageModel<WordNGrams> && LanguageModel<LexiconNGrams>);
 static_assert(detail::RestrictingProcessor<Lexicon>);
 
 constexpr auto no = -std::numeric_limits<double>::infinity();

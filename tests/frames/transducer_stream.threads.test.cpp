@@ -498,7 +498,7 @@ TEST_CASE("a model beside a transducer is asked once for each output, for all ut
                                Beside{.tokens = rnnt, .width = 4, .n_best = 3, .language_model = {weights}}, true);
   check(rnnt, Inside{.tokens = rnnt, .width = 4, .n_best = 3, .endpoint = endpoint, .language_model = score},
         Beside{.tokens = rnnt, .width = 4, .n_best = 3, .endpoint = endpoint, .language_model = {weights}}, true);
-  // Labels that move on may end an output: what it says of the end comes a step later than a TextScore's.
+  // Labels that move on may end an output: what it says of the end comes a step later than a LanguageModel's.
   check(tdt, Inside{.tokens = tdt, .width = 4, .n_best = 3, .endpoint = endpoint, .language_model = score},
         Beside{.tokens = tdt, .width = 4, .n_best = 3, .endpoint = endpoint, .language_model = {weights}}, false);
   auto const greedy_rows =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiled/grammars.cpp leaves to the rest of the compiled library, which fuzzers of grammars do without.
+// What src/compiled/grammars.cpp leaves to the rest of the compiled library, which fuzzers of grammars do without.
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 

@@ -128,7 +128,7 @@ def wheel(given):
             source, = out.glob("*.tar.gz")  # of which the wheel was made
             with tarfile.open(source) as archive:
                 names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-            assert {"source/include/sluice/c/sluice.h", "source/c/sluice.cpp", "source/c/sluice.map", "sluice/py.typed"} <= names, names
+            assert {"source/include/sluice/c/sluice.h", "source/src/c/sluice.cpp", "source/src/c/sluice.map", "sluice/py.typed"} <= names, names
             assert not any(name.endswith(".so.1") for name in names), names
         assert re.fullmatch(r"sluice_decoding-[\d.]+-py3-none-linux_\w+\.whl", made.name), made.name
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", installed, made],
@@ -147,7 +147,7 @@ def installs(python, library, folder, environment):
     """pip install -e, and from a repository of git, each in an environment of its own, with a library that is built already."""
     clone = folder / "a clone"
     shutil.copytree(ROOT / "python", clone / "python", ignore=shutil.ignore_patterns("*.so.1", "__pycache__", "build", "*.egg-info", "dist"))
-    for name in "include", "c":
+    for name in "include", "src/c":
         shutil.copytree(ROOT / name, clone / name)
     git = ["git", "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.org"]
     for command in ["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "All"]:

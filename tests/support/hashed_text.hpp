@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A language model whose lines are a hash of the text, as a Model and as a TextScore.
+/// A language model whose lines are a hash of the text, as a Model and as a LanguageModel.
 #pragma once
 
 #include <sluice/core/matrix_view.hpp>

@@ -40,7 +40,7 @@ namespace sluice::inline v0 {
 ///            blanks, and the blank as eos, where it says whether a text may end (ctc_text_vocabulary). What it adds is added once a
 ///            token, not once a frame. Not one that ends outputs, and not one that multiplies scores
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams, or one of your own
-template <LogitsProcessor R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
 struct CtcBeamSearch {
   std::int32_t width = 32;       ///< prefixes kept at every frame; >= 1
   std::int32_t n_best = 1;       ///< hypotheses returned, at most; in [1, width]

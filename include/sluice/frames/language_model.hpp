@@ -255,7 +255,7 @@ class WithTextModel {
 ///  - `most(state)`: an upper bound of score() for every token; infinity is one, but the search is slower then;
 ///  - `check()`, optional: throws std::invalid_argument for invalid options.
 template <class L>
-concept TextScore = std::copyable<typename L::State> && std::default_initializable<typename L::State> &&
+concept LanguageModel = std::copyable<typename L::State> && std::default_initializable<typename L::State> &&
   requires(L const& model, typename L::State const& state, Sentence const& sentence, Token token) {
     { model.initial(sentence) } -> std::same_as<typename L::State>;
     { model.next(state, token) } -> std::same_as<typename L::State>;

@@ -199,7 +199,7 @@ class Lexicon {
   Token largest_ = -1;
 };
 
-/// An NGramTable of tokens as a TextScore: `<s>` before the text, `</s>` after it. Copies are cheap.
+/// An NGramTable of tokens as a LanguageModel: `<s>` before the text, `</s>` after it. Copies are cheap.
 class TokenNGrams {
  public:
   using State = NGramState;
@@ -259,7 +259,7 @@ class TokenNGrams {
   std::shared_ptr<Data const> data_;
 };
 
-/// An NGramTable of words as a TextScore over tokens that are parts of words. A word is what stands between spaces. While it grows, what
+/// An NGramTable of words as a LanguageModel over tokens that are parts of words. A word is what stands between spaces. While it grows, what
 /// it will cost at least is charged (look-ahead), and corrected when it is over; a word that the table has not counts as `<unk>`, plus
 /// FusionWeights::unknown. As WordModel, which has the details. Copies are cheap.
 class WordNGrams {
@@ -311,7 +311,7 @@ class WordNGrams {
   std::shared_ptr<Data const> data_;
 };
 
-/// An NGramTable of words as a TextScore over the words of a Lexicon, however these are spelt. Texts consist of its words alone, so the
+/// An NGramTable of words as a LanguageModel over the words of a Lexicon, however these are spelt. Texts consist of its words alone, so the
 /// rule need not be given too. Of several words that are spelt alike the one that is most probable here counts. While a word grows, the
 /// log-probability, as a unigram, of the most frequent word that begins so is charged. Copies are cheap.
 class LexiconNGrams {

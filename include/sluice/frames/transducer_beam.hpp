@@ -40,7 +40,7 @@ namespace sluice::inline v0 {
 /// does not let end where the frames end is returned all the same, and not `finished`.
 /// \tparam R  a LogitsProcessor
 /// \tparam L  a language model, as for TransducerBeam
-template <LogitsProcessor R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
 struct TransducerGreedy {
   TransducerTokens tokens{};       ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
@@ -252,7 +252,7 @@ enum class TransducerOrder : std::uint8_t {
 /// to `width` rows of one token, and costs O(width * candidates * log).
 /// \tparam R  a LogitsProcessor, for example Bias or Structure
 /// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
-template <LogitsProcessor R = NoRule, TextScore L = NoRule>
+template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
 struct TransducerBeam {
   TransducerTokens tokens{};  ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1

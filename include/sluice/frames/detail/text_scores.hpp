@@ -27,7 +27,7 @@ namespace sluice::inline v0::detail {
 
 /// What is added to the score of a prefix when a token follows, for each prefix of a beam: computed once a prefix, from what a rule
 /// says about the next token, and from what a language model says. -infinity forbids.
-template <LogitsProcessor R, TextScore L>
+template <LogitsProcessor R, LanguageModel L>
 class TextScores {
  public:
   static constexpr bool ruled = !std::is_same_v<R, NoRule>, modelled = !std::is_same_v<L, NoRule>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Products that are written to a matrix, of all precisions. They are the largest templates of the library: with
-/// SLUICE_COMPILED_PRODUCTS they are compiled once, in compiled/products.cpp, by those who build it with a program's own
+/// SLUICE_COMPILED_PRODUCTS they are compiled once, in src/compiled/products.cpp, by those who build it with a program's own
 /// flags.
 #pragma once
 
