@@ -100,7 +100,7 @@ std::vector<TableRequest<Processed<S>>> marked_requests(S const& search, Structu
   for (std::uint64_t i = 0; i < count; ++i) {
     auto own = search;
     if constexpr (requires { own.watermark; }) own.watermark.key = WatermarkKey(derive(40, i));
-    else own.accept.watermark.key = WatermarkKey(derive(40, i));
+    else own.accept.sample.watermark.key = WatermarkKey(derive(40, i));
     requests.push_back({.source = i, .search = Processed<S>{own, structure}, .seed = i + 5});
   }
   return requests;

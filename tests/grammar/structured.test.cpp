@@ -230,7 +230,7 @@ TEST_CASE("behind reasoning with a budget, outputs obey under every search", "[s
                                               Processed<Greedy>{Greedy{.length = {.max = 12}}, structure}));
     using Beam = BeamSearch;
     check(run<everything>(language.table, sentences<Beam>(),
-                          Processed<Beam>{Beam{.width = 4, .length = {.max = 12}, .n_best = 4}, structure}));
+                          Processed<Beam>{Beam{.width = 4, .n_best = 4, .length = {.max = 12}}, structure}));
     check(run<everything>(language.table, sentences<Sample>(),
                           Processed<Sample>{Sample{.length = {.max = 12}}, structure}));
     CHECK((budget < 0 || full > 10));
