@@ -313,16 +313,16 @@ void check_timestamps(S const& search) {
     }
     return sluice::test::run<everything>(W::table(), requests, search, Either{false});
   };
-  auto const expected = decoded(ByTheRules{});
+  auto const wanted = decoded(ByTheRules{});
   auto const found = decoded({ForbidTokens{{W::suppressed}}, ForbidFirst{{W::first_suppressed}}, W::rules()});
   std::size_t times = 0, texts = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO("source " << i << found[i].message);
     REQUIRE(found[i].ok());
-    REQUIRE(found[i].hypotheses.size() == expected[i].hypotheses.size());
+    REQUIRE(found[i].hypotheses.size() == wanted[i].hypotheses.size());
     for (std::size_t h = 0; h < found[i].hypotheses.size(); ++h) {
-      CHECK(found[i].hypotheses[h].tokens == expected[i].hypotheses[h].tokens);
-      CHECK(found[i].hypotheses[h].score == Approx(expected[i].hypotheses[h].score).margin(1e-4));
+      CHECK(found[i].hypotheses[h].tokens == wanted[i].hypotheses[h].tokens);
+      CHECK(found[i].hypotheses[h].score == Approx(wanted[i].hypotheses[h].score).margin(1e-4));
       for (auto const token : found[i].hypotheses[h].tokens) ++(token > W::none ? times : texts);
     }
   }
@@ -357,10 +357,10 @@ TEST_CASE("Whisper's timestamps follow the rules that its paper says, in greedy 
     std::vector<float> line(W::size);
     for (auto& x : line)
       x = random() % 8 == 0 ? -std::numeric_limits<float>::infinity() : std::normal_distribution<float>(0, 3)(random);
-    auto const expected = by_the_rules(output, line);
-    outweighed += expected[4] < line[4] && !output.empty() && output.back() <= W::none ? 1u : 0u;
+    auto const wanted = by_the_rules(output, line);
+    outweighed += wanted[4] < line[4] && !output.empty() && output.back() <= W::none ? 1u : 0u;
     rules.process(state, {output, 0, vocabulary}, line);
-    CHECK(line == expected);
+    CHECK(line == wanted);
   }
   CHECK(outweighed > 100);
 
