@@ -177,7 +177,7 @@ class JsonSchema : JsonArrays {
     auto const some = all_of.empty() ? ~std::uint32_t{0} : may_be(all_of);
     if ((some & string) != 0) {
       // What ends the value may begin with white space that belongs to it.
-      auto const free = FreeText({}, {xml.behind_value.substr(xml.behind_value.find_first_not_of("\n"))}).without();
+      auto const free = FreeText({}, {xml.behind_value.substr(xml.behind_value.find_first_not_of('\n'))}).without();
       auto const texts = all_of.empty() ? nullptr : strings(all_of);
       auto const raw = out_.automaton(TextBytes::utf8(texts == nullptr ? free : *texts & free));
       // Free text has the new lines around it already.

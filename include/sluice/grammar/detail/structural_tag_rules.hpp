@@ -486,7 +486,7 @@ class StructuralTag {
         for (auto const& one : list(value, "rules")) {
           if (!one.is(Kind::array) || one.items.size() != 2)
             fail(one, "rules: must hold pairs of a token and a format");
-          all.emplace_back(&one.items[0], new_rule("behind " + one.items[0].text, format(one.items[1], {})));
+          all.emplace_back(one.items.data(), new_rule("behind " + one.items[0].text, format(one.items[1], {})));
         }
         return by_token(value, all, around, !flag(value, "loop", true));
       }

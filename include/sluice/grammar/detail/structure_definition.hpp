@@ -27,7 +27,7 @@ namespace sluice::inline v0 {
 
 struct Structure::Data {
   template <class = void>
-  Data(Grammar its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
+  Data(Grammar const& its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
       : trie(std::move(its_trie)),
         bound(detail::TokenBinder::bind(its_grammar.automaton(), trie)),
         options(its_options),
