@@ -15,6 +15,9 @@ told               answers of many kinds, to be compared
 remembers          the second time fewer rounds, and nothing of who does not want it
 marks              what is marked is found; what cannot be marked is refused
 chat               messages in the model's template
+formats            outputs of a chat match response_format
+tools              calls of tools, whole and streamed
+calls              one call, after others with results
 tokens             prompts of tokens are those of texts
 late               what was written in time is not dropped
 bodies             what makes no sense is refused, with the field named
@@ -322,6 +325,152 @@ def chat():
         check(f"{body}: {code} {text}", code == 400 and json.loads(text)["error"]["param"] == field)
 
 
+ASKED = [{"role": "user", "content": "a"}]
+COLOR = {"type": "object", "properties": {"color": {"enum": ["red", "blue"]}, "times": {"type": "integer", "minimum": 0, "maximum": 99}},
+         "required": ["color", "times"], "additionalProperties": False}
+TOOLS = [{"type": "function", "function": {"name": "paint", "description": "Paints.", "parameters": COLOR, "strict": True}},
+         {"type": "function", "function": {"name": "halt", "parameters": {"type": "object", "additionalProperties": False}}}]
+
+
+def chats(**fields):
+    """The choices, whole; and the same again from chunks."""
+    body = {"messages": ASKED, "max_tokens": 300, **fields}
+    code, text, _ = post("/v1/chat/completions", body)
+    check(f"{fields}: {code} {text[:300]}", code == 200)
+    whole = json.loads(text)["choices"] if code == 200 else []
+    code, text, _ = post("/v1/chat/completions", {**body, "stream": True})
+    check(f"{fields}, streamed: {code} {text[:300]}", code == 200)
+    found = [{"content": "", "calls": [], "finish_reason": None} for _ in whole]
+    for chunk in text.split("\n\n")[:-2]:
+        for choice in json.loads(chunk[6:])["choices"]:
+            mine, delta = found[choice["index"]], choice["delta"]
+            check("nothing behind the end", mine["finish_reason"] is None)
+            mine["content"] += delta.get("content", "")
+            mine["finish_reason"] = choice["finish_reason"]
+            for call in delta.get("tool_calls", []):
+                if "id" in call:
+                    check(f"a new call: {call}", call["index"] == len(mine["calls"]) and call["type"] == "function")
+                    mine["calls"].append([call["function"]["name"], call["function"]["arguments"]])
+                else:
+                    mine["calls"][call["index"]][1] += call["function"]["arguments"]
+    for choice, streamed in zip(whole, found, strict=True):
+        message = choice["message"]
+        calls = message.get("tool_calls", [])
+        check(f"{streamed}, not {choice}", streamed["content"] == (message["content"] or "") and
+              streamed["finish_reason"] == choice["finish_reason"] and
+              streamed["calls"] == [[c["function"]["name"], c["function"]["arguments"]] for c in calls])
+        check("ids", len({c["id"] for c in calls}) == len(calls) and all(c["type"] == "function" for c in calls))
+        check(f"null beside calls: {message}", message["content"] is None or not calls or message["content"] != "")
+    return whole
+
+
+def valid(call):
+    function = call["function"]
+    arguments = json.loads(function["arguments"])
+    if function["name"] == "halt":
+        return arguments == {}
+    return (function["name"] == "paint" and list(arguments) == ["color", "times"] and arguments["color"] in ("red", "blue") and
+            0 <= arguments["times"] <= 99)
+
+
+def tools():
+    """The drawn model spells JSON; <tool_call> (127) is a control token of it."""
+    for fields in [{"temperature": 0}, {"seed": 4}, {"temperature": 0, "n": 3}, {"seed": 5, "n": 3, "logprobs": True}]:
+        for more, most, names in [({"tool_choice": "required", "parallel_tool_calls": False}, 1, ("paint", "halt")),
+                                  ({"tool_choice": {"type": "function", "function": {"name": "halt"}}}, 1, ("halt",)),
+                                  ({"logit_bias": {"127": 100}, "parallel_tool_calls": False}, 1, ("paint", "halt")),
+                                  ({"tool_choice": "required", "logit_bias": {"127": 100}}, 100, ("paint", "halt"))]:
+            for choice in chats(tools=TOOLS, **fields, **more):
+                calls = choice["message"].get("tool_calls", [])
+                check(f"calls: {choice}", 0 < len(calls) <= most and (choice["message"]["content"] is None or "tool_choice" not in more))
+                check(f"valid: {calls}", all(valid(c) and c["function"]["name"] in names for c in calls))
+                check(f"why it ended: {choice}", choice["finish_reason"] in ("tool_calls", "tool_calls" if most == 1 else "length"))
+        for choice in chats(tools=TOOLS, tool_choice="none", **{**fields, "max_tokens": 40}):
+            check(f"no calls: {choice}", "tool_calls" not in choice["message"] and "tool_call" not in choice["message"]["content"] and
+                  choice["finish_reason"] in ("stop", "length"))
+    # Calls and their results are in the prompt as the model writes them.
+    call = {"id": "x", "type": "function", "function": {"name": "paint", "arguments": '{"color": "red"}'}}
+    other = {"id": "y", "type": "function", "function": {"name": "halt", "arguments": "{}"}}
+    told = [*ASKED, {"role": "assistant", "content": None, "tool_calls": [call, other]},
+            {"role": "tool", "tool_call_id": "x", "content": "done"}, {"role": "tool", "tool_call_id": "y", "content": "ok"}]
+    spelled = ('user\na</s>\n<s>assistant\n<tool_call>\n{"name": "paint", "arguments": {"color": "red"}}\n</tool_call>\n'
+               '<tool_call>\n{"name": "halt", "arguments": {}}\n</tool_call></s>\n<s>user\n<tool_response>\ndone\n</tool_response>\n'
+               '<tool_response>\nok\n</tool_response></s>\n<s>assistant\n')
+    code, text, _ = post("/v1/chat/completions", {"messages": told, "temperature": 0, "max_tokens": 20})
+    wanted = complete(spelled, temperature=0, max_tokens=20)
+    answer = json.loads(text)
+    check(f"results: {text}, not {wanted}", code == 200 and answer["choices"][0]["message"]["content"] == wanted["choices"][0]["text"] and
+          answer["usage"] == wanted["usage"])
+    # The tools stand in the system message, byte for byte in the order in which they came.
+    fed = {}
+    for name, body in [("none", {}), ("tools", {"tools": TOOLS}), ("none, system", {"messages": [{"role": "system", "content": "b"}, *ASKED]}),
+                       ("system", {"tools": TOOLS, "messages": [{"role": "system", "content": "b"}, *ASKED]})]:
+        code, text, _ = post("/v1/chat/completions", {"messages": ASKED, "max_tokens": 60, "temperature": 0, **body})
+        check(f"{body}: {code} {text[:200]}", code == 200)
+        fed[name] = json.loads(text)["usage"]["prompt_tokens"]
+    check(f"told: {fed}", fed["tools"] > fed["none"] + len(json.dumps(TOOLS)) * 0.8 and
+          0 < fed["system"] - fed["none, system"] <= fed["tools"] - fed["none"])
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    for field, body in [
+            ("tools", {"tools": {}}), ("tools", {"tools": [{"type": "function"}]}), ("tools", {"tools": [TOOLS[0], TOOLS[0]]}),
+            ("tools", {"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": "circle"}}}]}),
+            ("tool_choice", {"tool_choice": "required"}), ("tool_choice", {"tools": TOOLS, "tool_choice": "any"}),
+            ("tool_choice", {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "b"}}}),
+            ("parallel_tool_calls", {"parallel_tool_calls": True}), ("parallel_tool_calls", {"tools": TOOLS, "parallel_tool_calls": 1}),
+            ("functions", {"functions": [{"name": "a"}]}), ("function_call", {"function_call": "auto"}),
+            ("response_format", {"tools": TOOLS, "response_format": {"type": "json_object"}}), ("regex", {"tools": TOOLS, "regex": "a"}),
+            ("messages[1].tool_call_id", {"messages": [*ASKED, {"role": "tool", "content": "a"}]}),
+            ("messages", {"messages": [*ASKED, {"role": "tool", "content": "a", "tool_call_id": "z"}]}),
+            ("messages[0].tool_calls[0].id", {"messages": [{**message, "tool_calls": [{**call, "id": None}]}]}),
+            ("messages[0].tool_calls[0].function.arguments",
+             {"messages": [{**message, "tool_calls": [{**call, "function": {"name": "a", "arguments": "[]"}}]}]}),
+            ("messages[0].tool_calls[0]", {"messages": [{**message, "tool_calls": [{**call, "type": "custom"}]}]}),
+            (None, {"tools": TOOLS, "tool_choice": "required", "max_tokens": 3})]:
+        code, text, _ = post("/v1/chat/completions", {"messages": ASKED, **body})
+        param = json.loads(text)["error"]["param"] if code == 400 else None
+        check(f"{body}: {code} {text[:300]}", code == 400 and param == (field or "max_tokens"))
+
+
+def calls():
+    """In any format that the drawn model spells."""
+    made = {"id": "x", "type": "function", "function": {"name": "paint", "arguments": '{"color": "red", "times": 3, "more": {"a": [1]}}'}}
+    told = [*ASKED, {"role": "assistant", "content": "b", "tool_calls": [made]}, {"role": "tool", "tool_call_id": "x", "content": "done"}]
+    for messages in (ASKED, told):
+        for choice in chats(messages=messages, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, seed=1, max_tokens=400):
+            found = choice["message"].get("tool_calls", [])
+            check(f"a call: {choice}", len(found) == 1 and valid(found[0]) and choice["finish_reason"] == "tool_calls")
+
+
+def formats():
+    """In a chat; the drawn model spells JSON."""
+    schema = {"type": "json_schema", "json_schema": {"name": "c", "strict": True, "schema": COLOR}}
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<paint>", "content": {"type": "json_schema", "json_schema": COLOR},
+                                                "end": "</paint>"}}
+    older = {"type": "structural_tag", "structures": [{"begin": "<paint>", "schema": COLOR, "end": "</paint>"}], "triggers": ["<paint"]}
+    for fields in [{"temperature": 0}, {"seed": 4}, {"temperature": 0, "n": 3}]:
+        for choice in chats(response_format=schema, **fields):
+            check(f"a schema: {choice}", set(json.loads(choice["message"]["content"])) == {"color", "times"})
+        for choice in chats(response_format={"type": "json_object"}, max_tokens=80, **fields):
+            check(f"an object: {choice}", isinstance(json.loads(choice["message"]["content"]), dict))
+        for choice in chats(response_format=tag, **fields):
+            found = re.fullmatch("<paint>(.*)</paint>", choice["message"]["content"], re.S)
+            check(f"a tag: {choice}", found and set(json.loads(found[1])) == {"color", "times"})
+        for choice in chats(response_format=older, max_tokens=40, **fields):
+            for one in re.findall("<paint>(.*?)</paint>", choice["message"]["content"], re.S):
+                check(f"tags: {choice}", set(json.loads(one)) == {"color", "times"})
+        plain = chats(max_tokens=20, **fields)
+        check("a text", [c["message"] for c in chats(response_format={"type": "text"}, max_tokens=20, **fields)] ==
+              [c["message"] for c in plain])
+    for field, one in [("response_format", "json"), ("response_format", {"type": "xml"}), ("response_format", {"type": "json_schema"}),
+                       ("response_format.schema", {"type": "json_object", "schema": {}}),
+                       ("response_format.json_schema.strict", {"type": "json_schema", "json_schema": {"schema": {}, "strict": 1}}),
+                       ("response_format.json_schema.name", {"type": "json_schema", "json_schema": {"schema": {}, "name": 1}}),
+                       ("response_format.json_schema.rules", {"type": "json_schema", "json_schema": {"schema": {}, "rules": 1}}),
+                       ("response_format", {"type": "structural_tag"}), ("response_format", {**tag, "format": {"type": "circle"}})]:
+        code, text, _ = post("/v1/chat/completions", {"messages": ASKED, "response_format": one})
+        check(f"{one}: {code} {text[:300]}", code == 400 and json.loads(text)["error"]["param"] == field)
+
+
 def tokens():
     """The tokens of a prompt in place of its text: <s>, then letters behind a space (7 to 32) and others (33 to 58)."""
     spelled = {"ab c": [1, 7, 34, 9], "q": [1, 23]}
@@ -401,5 +550,6 @@ def bodies():
 
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
  "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
- "remembers": remembers, "marks": marks, "chat": chat, "tokens": tokens, "late": late, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+ "remembers": remembers, "marks": marks, "chat": chat, "tools": tools, "calls": calls, "formats": formats,
+ "tokens": tokens, "late": late, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -9,7 +9,7 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/cli/server.sh
 . "$here/server.sh"
 clients=$here/llama_serve.py
-"$draw" model.gguf && "$draw" chat.gguf 2 1 monarch && printf 'this is no model\n' >broken.gguf || exit 1
+"$draw" model.gguf && "$draw" chat.gguf 2 1 monarch && "$draw" json.gguf 2 1 monarch json && printf 'this is no model\n' >broken.gguf || exit 1
 printf 'ab c\nx y z\nq\nhello there\nabc abc abc\n' >prompts
 
 # ---- refused before any work ----
@@ -20,6 +20,7 @@ refused '--batch = 3: must be at least --sequences, 64' --batch 3
 refused 'sequences' --sequences 300
 refused 'vocabulary.eos = 500' --end 500
 refused 'nowhere: cannot be opened' --token-file nowhere
+refused '--tool-format: .*tool format = qwen: must be one of llama3_json, hermes' --tool-format qwen
 
 # ---- the same as llama_generate ----
 always+=(--exact)
@@ -103,6 +104,23 @@ always=(-m chat.gguf --threads 1)
 start --special --exact --split --sequences 8 --size 4 --context 2048
 check 'chat' client chat <prompts
 stop
+always=(-m json.gguf --threads 1)
+start --special --exact
+check 'formats' client formats
+check 'tools' client tools
+stop
+for format in llama3_json qwen3_coder mistral kimi_k2 glm45 openai; do
+  start --exact --tool-format $format
+  check "calls of $format" client calls
+  stop
+done
+start --tool-format mistral_v11
+ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}], "tool_choice": "required", "temperature": 0, "parallel_tool_calls": false,
+  "tools": [{"type": "function", "function": {"name": "halt", "parameters": {"const": {}}}}], "logprobs": true}' >out
+says '"arguments":"\{\}","name":"halt"'
+check 'another format' [ "$(grep -o '"token":"[^"]*"' out | head -12 | cut -d'"' -f4 | tr -d '\n')" = '[TOOL_CALLS]' ]
+stop
+always=(-m chat.gguf --threads 1)
 start --time-limit 1
 check 'what was written in time' client late
 stop

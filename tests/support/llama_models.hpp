@@ -30,15 +30,19 @@ struct LlamaShape {
   std::uint32_t length = 1024;  ///< the training length that it states
   std::uint64_t seed = 1;
   char const* chat = "";  ///< chat template; empty: none
+  bool json = false;      ///< also tokens for all other printable characters, and control tokens around calls of tools
 };
 
 /// The tokens of random models: <unk>, <s>, </s>, <end> (end of turn: also ends an output), <spare> (suppressed), a
-/// line end, letters with and without a leading space; then as many words as a shape asks for.
-inline std::vector<std::string> llama_tokens(std::uint32_t words = 0) {
+/// line end, letters with and without a leading space; then as many words as a shape asks for, and what JSON is written with.
+inline std::vector<std::string> llama_tokens(std::uint32_t words = 0, bool json = false) {
   std::vector<std::string> tokens{"<unk>", "<s>", "</s>", "<end>", "<spare>", "<0x0A>", "\u2581"};
   for (char c = 'a'; c <= 'z'; ++c) tokens.push_back(std::string("\u2581") + c);
   for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
   for (std::uint32_t i = 0; i < words; ++i) tokens.push_back("word" + std::to_string(i));
+  for (char c = '!'; json && c <= '~'; ++c)
+    if (c < 'a' || c > 'z') tokens.emplace_back(1, c);
+  if (json) tokens.insert(tokens.end(), {"<tool_call>", "</tool_call>"});
   return tokens;
 }
 
@@ -69,7 +73,7 @@ class LlamaWriter {
 
  private:
   static std::size_t bytes(LlamaShape const& s) {
-    auto const vocabulary = std::size_t{60} + s.words;
+    auto const vocabulary = std::size_t{60} + s.words + (s.json ? 80 : 0);
     return ((2 * vocabulary + s.layers * (4 * s.width + 3 * std::max(s.hidden, 4 * s.width))) * s.width + 4096) * 4 +
            (64 + 16 * s.layers) * ggml_tensor_overhead();
   }
@@ -95,12 +99,13 @@ class LlamaWriter {
     if (s.window > 0) number("attention.sliding_window", s.window);
   }
   void tokens() {
-    auto const all = llama_tokens(shape_.words);
+    auto const all = llama_tokens(shape_.words, shape_.json);
     std::vector<char const*> texts;
     std::vector<float> scores;
     std::vector<std::int32_t> types(all.size(), LLAMA_TOKEN_TYPE_NORMAL);
     for (auto const& token : all) texts.push_back(token.c_str()), scores.push_back(-static_cast<float>(texts.size()));
     types[0] = LLAMA_TOKEN_TYPE_UNKNOWN, types[1] = types[2] = types[3] = LLAMA_TOKEN_TYPE_CONTROL;
+    if (shape_.json) types[all.size() - 2] = types[all.size() - 1] = LLAMA_TOKEN_TYPE_CONTROL;
     types[4] = LLAMA_TOKEN_TYPE_UNUSED, types[5] = LLAMA_TOKEN_TYPE_BYTE;
     gguf_set_val_str(file_.get(), "tokenizer.ggml.model", "llama");
     gguf_set_arr_str(file_.get(), "tokenizer.ggml.tokens", texts.data(), texts.size());
@@ -128,7 +133,7 @@ class LlamaWriter {
 
   void weights() {
     auto const d = std::int64_t{shape_.width};
-    auto const V = std::ssize(llama_tokens(shape_.words));
+    auto const V = std::ssize(llama_tokens(shape_.words, shape_.json));
     // Logits differ by some units; gemma2 scales its embeddings, and projects with the same weights.
     tensor("token_embd.weight", d, V, is("gemma2") ? 0.5f / std::sqrt(static_cast<float>(d)) : 1);
     norm("output_norm", is("gemma2") ? 6 : 1);

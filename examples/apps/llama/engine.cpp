@@ -84,6 +84,11 @@ Engine::Engine(Options const& options) {
   if (!options.language_model.empty()) fuse(options);
 }
 
+std::string_view Engine::chat_template() const {
+  auto const* const pattern = llama_model_chat_template(loaded_->weights(), nullptr);
+  return pattern == nullptr ? std::string_view() : std::string_view(pattern);
+}
+
 std::string Engine::chat(std::span<Message const> messages) const {
   auto const* const pattern = llama_model_chat_template(loaded_->weights(), nullptr);
   if (pattern == nullptr) throw text::InputError("the model's file has no chat template");

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace generate {
@@ -54,6 +55,8 @@ class Engine {
   /// control tokens in it are those tokens.
   /// \throws text::InputError  for a model without a template, or with one that llama.cpp's library does not know
   std::string chat(std::span<Message const> messages) const;
+  /// As the model's file has it; empty: it has none.
+  std::string_view chat_template() const;
   Model& model() { return *model_; }
   sluice::LlamaTokenizer const& tokenizer() const { return loaded_->model().tokenizer(); }
 

@@ -43,6 +43,7 @@ inline constexpr std::size_t bytes_of_cell = 16;
 struct Texts {
   sluice::LlamaTokenizer const& tokenizer;
   sluice::TokenBytes bytes;
+  sluice::TokenBytes spelled{};         ///< with names of control tokens
   bool special = false;                 ///< parse names of control tokens in prompts
   sluice::SequenceBreakers breakers{};  ///< of DRY: llama.cpp's
   std::size_t longest = 0;              ///< bytes of a prompt

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/grammar/structural_tag.hpp>
+
 #include <text/json.hpp>
 
 #include <algorithm>
@@ -6,12 +8,14 @@
 #include <cstdint>
 #include <http/member.hpp>
 #include <http/memory.hpp>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <random>
 #include <serve_llama/continuation_settings.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace serve {
@@ -42,26 +46,69 @@ constexpr sluice::GrammarLimits limits{.text = std::size_t{64} << 10, .repetitio
 constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256, .ambiguity = 64};
 
 sluice::Grammar compile(GrammarSource const& source) {
-  if (source.field == "grammar") return sluice::Grammar::from_gbnf(source.text, limits);
-  if (source.field == "regex") return sluice::Grammar::from_regex(source.text, limits);
+  using Kind = GrammarSource::Kind;
   auto options = source.json;
   options.limits = limits;
+  switch (source.kind) {
+    case Kind::gbnf: return sluice::Grammar::from_gbnf(source.text, limits);
+    case Kind::regex: return sluice::Grammar::from_regex(source.text, limits);
+    case Kind::structural_tag: return sluice::structural_tag(source.text, options);
+    case Kind::tool_calls: {
+      auto const& tools = source.tools;
+      using sluice::ToolChoice;
+      return sluice::tool_calls(source.format, tools.json,
+                                {.choice = tools.never      ? ToolChoice::none
+                                           : tools.required ? ToolChoice::required
+                                                            : ToolChoice::automatic,
+                                 .name = tools.name,
+                                 .parallel = tools.parallel,
+                                 .schemas = options});
+    }
+    case Kind::json_schema: break;
+  }
   return sluice::Grammar::from_json_schema(source.text, options);
 }
 
-/// The schema of OpenAI's response_format, as it was sent; nothing: any text.
-std::optional<std::string> read_format(Fields& fields) {
-  auto const* const format = fields.find("response_format");
+/// No members but these.
+void allow(std::string const& name, Json const& object, std::initializer_list<std::string_view> known) {
+  for (auto const& [key, value] : object.items())
+    if (std::ranges::find(known, std::string_view(key)) == known.end() && !value.is_null()) {
+      auto const field = name + "." + text::shortened(key);
+      throw BadField(field, field + " is not a known field");
+    }
+}
+
+/// OpenAI's response_format, with what is in it as it was sent; nothing: any text.
+std::optional<GrammarSource> read_format(Fields& fields) {
+  using Kind = GrammarSource::Kind;
+  std::string const field = "response_format";
+  auto const* const format = fields.find(field);
   if (format == nullptr) return std::nullopt;
   auto const type = format->is_object() ? format->value("type", Json()) : Json();
-  if (type == "text") return std::nullopt;
-  if (type == "json_object") return R"({"type":"object"})";
-  if (type != "json_schema") Fields::refuse("response_format", *format, "of type text, json_object or json_schema");
+  if (type == "structural_tag")  // with all of its members, in either of the two forms
+    return GrammarSource{Kind::structural_tag, field, *fields.source(field)};
+  if (type != "text" && type != "json_object" && type != "json_schema")
+    Fields::refuse(field, *format, "of type text, json_object, json_schema or structural_tag");
+  if (type != "json_schema") {
+    allow(field, *format, {"type"});
+    return type == "text" ? std::nullopt
+                          : std::optional(GrammarSource{Kind::json_schema, field, R"({"type":"object"})"});
+  }
+  allow(field, *format, {"type", "json_schema"});
   auto const inner = format->value("json_schema", Json());
   if (!inner.is_object() || !inner.contains("schema"))
-    throw BadField("response_format", "response_format.json_schema.schema is missing");
-  auto const source = *fields.source("response_format");
-  return std::string(member_text(member_text(source, "json_schema"), "schema"));
+    throw BadField(field, "response_format.json_schema.schema is missing");
+  allow(field + ".json_schema", inner, {"name", "description", "schema", "strict"});
+  auto const may_be = [&](char const* name, bool fits, char const* wanted) {
+    if (!fits) Fields::refuse(field + ".json_schema." + name, inner.at(name), wanted);
+  };
+  auto const is_text = [&](char const* name) { return inner.value(name, Json("")).is_string(); };
+  may_be("name", is_text("name"), "a string"), may_be("description", is_text("description"), "a string");
+  auto const strict = inner.value("strict", Json());  // a schema always holds
+  may_be("strict", strict.is_null() || strict.is_boolean(), "true or false");
+  auto const source = *fields.source(field);
+  return GrammarSource{Kind::json_schema, field,
+                       std::string(member_text(member_text(source, "json_schema"), "schema"))};
 }
 
 }  // namespace
@@ -75,21 +122,31 @@ std::optional<sluice::Structure> Grammars::find(std::string const& key) {
   return known_.front().second;
 }
 
-std::optional<GrammarSource> read_grammar(Fields& fields, sluice::JsonSchemaOptions const& json) {
+/// \param tools  of the request
+std::optional<GrammarSource> read_grammar(Fields& fields, sluice::JsonSchemaOptions const& json, Tools const& tools,
+                                          sluice::ToolFormat format) {
+  using Kind = GrammarSource::Kind;
   std::optional<GrammarSource> wanted;
+  GrammarSource const calls{.kind = Kind::tool_calls, .field = "tools", .tools = tools, .format = format};
+  if (tools.may_be_called()) wanted = calls;
   for (auto const* field : {"response_format", "json_schema", "grammar", "regex"}) {
     if (!fields.has(field)) continue;
+    if (field == std::string("response_format") && wanted && !read_format(fields)) continue;  // of type text
     if (wanted) throw BadField(field, std::string(field) + " and " + wanted->field + ": give only one grammar");
     if (field == std::string("response_format")) {
-      if (auto schema = read_format(fields)) wanted.emplace(GrammarSource{field, std::move(*schema)});
+      wanted = read_format(fields);
       continue;
     }
     // A schema may be JSON or text. The order of its members matters, and a parsed request does not keep it.
     auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
-    wanted.emplace(GrammarSource{field, schema ? *fields.source(field) : *fields.text(field)});
+    auto const kind = field == std::string("grammar") ? Kind::gbnf
+                      : field == std::string("regex") ? Kind::regex
+                                                      : Kind::json_schema;
+    wanted.emplace(GrammarSource{kind, field, schema ? *fields.source(field) : *fields.text(field)});
   }
+  if (!wanted && tools.any()) wanted = calls;  // the model must not write any
   auto options = json;
-  auto const schema = wanted && wanted->field != "grammar" && wanted->field != "regex";
+  auto const schema = wanted && wanted->kind != Kind::gbnf && wanted->kind != Kind::regex;
   auto const count = [&](char const* name, std::int32_t& to, std::int64_t low, std::int64_t high) {
     auto const found = fields.integer(name, low, high);
     if (found && !schema) throw BadField(name, std::string(name) + " has no effect without json_schema");
@@ -103,8 +160,12 @@ std::optional<GrammarSource> read_grammar(Fields& fields, sluice::JsonSchemaOpti
 
 sluice::Structure Grammars::of(GrammarSource const& source) {
   auto const& json = source.json;
-  auto const key = source.field + ' ' + std::to_string(json.white_space) + ' ' + std::to_string(json.digits) + ' ' +
-                   std::to_string(json.characters) + '\n' + source.text;
+  auto const& tools = source.tools;
+  std::string key;
+  for (auto const part : {static_cast<int>(source.kind), static_cast<int>(source.format), int{tools.required},
+                          int{tools.never}, int{tools.parallel}, json.white_space, json.digits, json.characters})
+    key += std::to_string(part) + ' ';
+  key += source.field + ' ' + Json(tools.name).dump() + '\n' + tools.json + source.text;
   if (auto const known = find(key)) return *known;
   Account::Counting const uncounted(nullptr);  // it is kept, and has limits of its own
   try {
@@ -124,11 +185,11 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
 
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
                                            std::int32_t vocabulary, Offer const& offer,
-                                           sluice::JsonSchemaOptions const& json) {
+                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format) {
   ContinuationSettings settings;
   settings.wants = completion;
   settings.outputs = completion.best_of.value_or(completion.choices);
-  settings.grammar = read_grammar(fields, json);
+  settings.grammar = read_grammar(fields, json, completion.tools, format);
   // 16 tokens, OpenAI's default, are too few for what has a form.
   auto const room = completion.chat || settings.grammar;
   settings.most = completion.max_tokens.value_or(room ? bounds.length : std::min(settings.most, bounds.length));

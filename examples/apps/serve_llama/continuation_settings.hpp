@@ -6,6 +6,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/search/sample.hpp>
@@ -29,9 +30,13 @@ namespace serve {
 
 /// What outputs are to match, not compiled yet.
 struct GrammarSource {
-  std::string field{};  ///< `json_schema`, `response_format`, `grammar` or `regex`
+  enum class Kind : std::uint8_t { json_schema, structural_tag, tool_calls, gbnf, regex };
+  Kind kind = Kind::json_schema;
+  std::string field{};  ///< `json_schema`, `response_format`, `grammar`, `regex` or `tools`
   std::string text{};
-  sluice::JsonSchemaOptions json{};  ///< of a schema
+  sluice::JsonSchemaOptions json{};  ///< of schemas
+  Tools tools{};                     ///< of tool_calls
+  sluice::ToolFormat format = sluice::ToolFormat::hermes;
 };
 
 struct ContinuationSettings final : Settings {
@@ -76,9 +81,10 @@ class Grammars {
 void read_samplers(Fields& fields, ContinuationSettings& settings);
 
 /// \param vocabulary  how many tokens there are
+/// \param format      of calls of tools
 /// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
                                            std::int32_t vocabulary, Offer const& offer,
-                                           sluice::JsonSchemaOptions const& json);
+                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format);
 
 }  // namespace serve

@@ -5,11 +5,13 @@
 
 #include <text/lines.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <llama/engine.hpp>
 #include <optional>
 #include <serve_llama/continuation_job.hpp>
 #include <serve_llama/continuer.hpp>
+#include <serve_llama/tool_prompt.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -64,14 +66,42 @@ class Guessing {
   std::optional<generate::Model> wrapped_;
 };
 
+using Names = std::vector<std::pair<std::string, sluice::Token>>;
+
+/// Names of the tokens that add no bytes to a text, but neither end an output nor are left out: <|tool_call|> and the like.
+Names control_names(sluice::LlamaTokenizer const& tokenizer) {
+  Names names;
+  auto const& vocabulary = tokenizer.vocabulary();
+  for (sluice::Token token = 0; token < vocabulary.size; ++token) {
+    auto const never = std::ranges::binary_search(vocabulary.never, token);
+    if (never || vocabulary.ends(token) || !tokenizer.bytes(token).empty()) continue;
+    if (auto name = tokenizer.bytes(token, true); !name.empty()) names.emplace_back(std::move(name), token);
+  }
+  return names;
+}
+/// As TokenTrie::spelling(): bytes, and names of tokens without.
+sluice::TokenBytes spellings(sluice::LlamaTokenizer const& tokenizer, Names const& names) {
+  std::vector<std::string> all;
+  all.reserve(static_cast<std::size_t>(tokenizer.vocabulary().size));
+  for (sluice::Token token = 0; token < tokenizer.vocabulary().size; ++token) all.push_back(tokenizer.bytes(token));
+  for (auto const& [name, token] : names) all[static_cast<std::size_t>(token)] = name;
+  return sluice::TokenBytes(all);
+}
+
 class Continuer final : public Backend {
  public:
   explicit Continuer(ContinuerOptions const& options)
       : options_(options),
         engine_(options.engine),
-        texts_{engine_.tokenizer(), engine_.tokenizer().token_bytes(), options.engine.special,
-               breakers(engine_.tokenizer()), bytes_of_cell * static_cast<std::size_t>(options.engine.context)},
-        grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary())),
+        names_(control_names(engine_.tokenizer())),
+        texts_{engine_.tokenizer(),
+               engine_.tokenizer().token_bytes(),
+               spellings(engine_.tokenizer(), names_),
+               options.engine.special,
+               breakers(engine_.tokenizer()),
+               bytes_of_cell * static_cast<std::size_t>(options.engine.context)},
+        format_(options.tool_format.value_or(guess_tool_format(engine_.chat_template()))),
+        grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary(), names_)),
         guessing_(engine_.model(), options.offer.remember),
         server_(guessing_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
                 {.queue = options.queue + options.size,
@@ -84,17 +114,18 @@ class Continuer final : public Backend {
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
     return std::make_shared<ContinuationSettings const>(
-        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer, options_.json));
+        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer, options_.json, format_));
   }
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
     return std::make_unique<ContinuationPreparation>(task, texts_, grammars_);
   }
   std::int32_t token_count() const override { return texts_.bytes.size(); }
-  std::string chat(std::vector<Message> const& messages) const override {
-    std::vector<generate::Message> all;
-    for (auto const& one : messages) all.push_back({one.role, one.content});
+  std::string tool_format() const override {
+    return std::string(sluice::detail::tool_layout(static_cast<std::size_t>(format_)).name);
+  }
+  std::string chat(std::vector<Message> const& messages, Tools const& tools) const override {
     try {
-      return engine_.chat(all);
+      return engine_.chat(plain_messages(messages, tools, format_));
     } catch (text::InputError const& error) {
       throw BadField("messages", error.what());
     }
@@ -131,7 +162,9 @@ class Continuer final : public Backend {
  private:
   ContinuerOptions options_;
   generate::Engine engine_;
+  Names names_;
   Texts texts_;
+  sluice::ToolFormat format_;
   mutable Grammars grammars_;
   Guessing guessing_;
   sluice::Server<generate::Model, Continuation> server_;

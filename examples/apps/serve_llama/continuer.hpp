@@ -3,6 +3,8 @@
 /// The Backend that continues prompts with a model of llama.cpp.
 #pragma once
 
+#include <sluice/grammar/tool_calls.hpp>
+
 #include <text/grammar.hpp>
 
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <http/offer.hpp>
 #include <llama/options.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace serve {
@@ -18,6 +21,7 @@ struct ContinuerOptions {
   generate::Options engine{};  ///< how to load the model; `parallel`: sequences of the context
   Offer offer{};
   sluice::JsonSchemaOptions json = text::json_of_language_models();  ///< unless a request says otherwise
+  std::optional<sluice::ToolFormat> tool_format{};  ///< none: the chat template's, as far as that is certain
   std::string name{};
   std::size_t size = 32;  ///< prompts decoded together
   std::size_t queue = 1024;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <serve_llama/options.hpp>
+#include <stdexcept>
 #include <string>
 
 namespace serve {
@@ -29,6 +30,9 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   };
   add("-m,--model", engine.model, "GGUF", "the model")->required();
   add("--name", continuer.name, "NAME", "name of the model, for /v1/models (the file's)");
+  std::string tool_format;
+  add("--tool-format", tool_format, "NAME",
+      "how the model writes calls of tools, as vLLM's --tool-call-parser calls it");
   count("--context", engine.context, 1, many, "size of the KV cache: cells for the tokens of all sequences (8192)");
   count("--sequences", engine.parallel, 2, 256,
         "sequences in the context: a greedy prompt needs 1, n samples need n (64)");
@@ -73,6 +77,11 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   for (auto const* const option : {weight, bonus})
     if (engine.language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");
+  try {
+    if (!tool_format.empty()) continuer.tool_format = sluice::tool_format(tool_format);
+  } catch (std::invalid_argument const& error) {
+    throw text::InputError("--tool-format: " + std::string(error.what()));
+  }
   engine.normalise = true;  // a request may sample
   if (engine.batch < engine.parallel)
     throw text::InputError("--batch = " + std::to_string(engine.batch) + ": must be at least --sequences, " +

@@ -37,9 +37,16 @@ struct Candidate {
   bool stopped = false;  ///< by a stop string, which is not in the text
 };
 
+/// A call of a tool that a chat has had.
+struct ToolCall {
+  std::string id, name;
+  std::string arguments;  ///< JSON, an object
+};
 /// Of a chat.
 struct Message {
   std::string role, content;
+  std::vector<ToolCall> calls{};  ///< that the assistant made, behind its content
+  std::string call{};             ///< of role tool: the id of the call of which the content is the result
 };
 
 /// The result of one Ask.
@@ -118,11 +125,14 @@ class Backend {
   virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
   /// A prompt may be tokens below this; 0: only texts.
   virtual std::int32_t token_count() const { return 0; }
-  /// Messages of a chat as a prompt, whose names of control tokens are those tokens.
+  /// Messages of a chat, and the tools that may be called, as a prompt, whose names of control tokens are those tokens.
   /// \throws BadField  if there is no way to write them
-  virtual std::string chat(std::vector<Message> const&) const {
+  virtual std::string chat(std::vector<Message> const&, Tools const&) const {
     throw BadField("messages", "this model does not chat");
   }
+  /// How outputs that may have calls of tools write them, as sluice::tool_format() calls it. Their texts have names of control
+  /// tokens.
+  virtual std::string tool_format() const { throw BadField("tools", "tools are not supported"); }
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;

@@ -10,6 +10,18 @@
 
 namespace serve {
 
+/// The tools that a chat may call.
+struct Tools {
+  std::string json{};     ///< `tools`, as they were sent; empty: none
+  std::string name{};     ///< of the only one that may be called, and must be; empty: any
+  bool required = false;  ///< at least one call must come
+  bool never = false;     ///< none may
+  bool parallel = true;   ///< several may
+
+  bool any() const { return !json.empty(); }
+  bool may_be_called() const { return any() && !never; }
+};
+
 /// Nothing: not given.
 struct Completion {
   std::optional<double> temperature{};  ///< in [0, 2]
@@ -22,6 +34,7 @@ struct Completion {
   std::optional<std::int32_t> logprobs{};  ///< 0 to 5: also of so many most probable tokens at each position
   bool chat = false;  ///< a request to /v1/chat/completions, whose output has no bound of 16 tokens by default
   bool echo = false;  ///< the output begins with the prompt
+  Tools tools{};      ///< of a chat
 };
 
 }  // namespace serve

@@ -7,9 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <http/answers.hpp>
+#include <http/chat.hpp>
 #include <http/completions_endpoint.hpp>
 #include <http/event_stream.hpp>
+#include <http/reply.hpp>
 #include <http/service.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +26,15 @@ namespace {
 struct Shape {
   Json head{};  // of the answer, and of every chunk
   std::size_t choices = 1;
-  bool logprobs = false, top = false, usage = false, chat = false;
+  bool logprobs = false, top = false, usage = false, chat = false, stream = false;
+  Tools tools{};
+  std::string format{};  // of calls; empty: there are none
+
+  /// The message of a choice that may have calls.
+  Reply reply(std::size_t index) const {
+    return {sluice::tool_format(format), tools.json,
+            "call-" + head["id"].get<std::string>().substr(9) + "-" + std::to_string(index)};
+  }
 };
 
 struct Usage {
@@ -128,49 +139,24 @@ std::vector<Ask> read_prompts(Fields& fields, House const& house) {
   return asks;
 }
 
-/// The messages of a chat, as one prompt.
-Ask read_messages(Fields& fields, House const& house) {
-  auto const* const list = fields.find("messages");
-  if (list == nullptr) throw BadField("messages", "messages is missing: a list of objects with role and content");
-  if (!list->is_array() || list->empty()) Fields::refuse("messages", *list, "a list of objects with role and content");
-  std::vector<Message> messages;
-  for (auto const& one : *list) {
-    auto const name = "messages[" + std::to_string(messages.size()) + "]";
-    if (!one.is_object()) Fields::refuse(name, one, "an object with role and content");
-    auto const role = one.value("role", Json()), content = one.value("content", Json());
-    if (!role.is_string()) Fields::refuse(name + ".role", role, "a string");
-    for (auto const& [field, value] : one.items())
-      if (field != "role" && field != "content" && field != "name" && !value.is_null())
-        throw BadField(name + "." + field, name + "." + field + " is not supported");
-    auto& message = messages.emplace_back(Message{role.get<std::string>(), {}});
-    if (content.is_string()) {
-      message.content = content.get<std::string>();
-      continue;
-    }
-    if (!content.is_array()) Fields::refuse(name + ".content", content, "a string, or a list of texts");
-    for (auto const& part : content) {
-      auto const text = part.is_object() && part.value("type", Json()) == "text" ? part.value("text", Json()) : Json();
-      if (!text.is_string()) Fields::refuse(name + ".content", part, R"({"type": "text", "text": "..."})");
-      message.content += text.get<std::string>();
-    }
-  }
-  for (auto const* const none : {"tools", "functions"})
-    if (auto const* const found = fields.find(none); found != nullptr && !found->empty())
-      throw BadField(none, std::string(none) + " is not supported");
-  return {.text = house.backend.chat(messages), .special = true};
-}
-
 Task read(Fields& fields, House const& house, Shape& shape) {
   auto const& bounds = house.bounds;
   Task task;
-  if (shape.chat) task.asks.push_back(read_messages(fields, house));
-  else task.asks = read_prompts(fields, house);
+  if (shape.chat) {
+    auto const messages = read_messages(fields);
+    shape.tools = read_tools(fields);
+    if (shape.tools.may_be_called()) shape.format = house.backend.tool_format();
+    task.asks.push_back({.text = house.backend.chat(messages, shape.tools), .special = true});
+  } else {
+    task.asks = read_prompts(fields, house);
+  }
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
     throw BadField("model", "model: no model of that name; GET /v1/models lists them", 404);
-  auto const completion = read_completion(fields, bounds, shape.chat);
+  auto completion = read_completion(fields, bounds, shape.chat);
+  completion.tools = shape.tools;
   shape.choices = static_cast<std::size_t>(completion.choices);
   shape.logprobs = completion.logprobs.has_value(), shape.top = completion.logprobs.value_or(0) > 0;
-  task.stream = fields.flag("stream").value_or(false);
+  task.stream = shape.stream = fields.flag("stream").value_or(false);
   if (task.stream && completion.best_of.value_or(1) > completion.choices)
     throw BadField("best_of", "best_of cannot be streamed: the best output is known only at the end");
   read_stream_options(fields, task.stream, shape);
@@ -238,34 +224,58 @@ Answer answer_of(Job& job, sluice::Result const& result) {
   return answer;
 }
 
-/// \param text  of a chunk: what is new
-Json choice(std::size_t index, std::string const& text, Candidate const* ended, Shape const& shape,
-            bool chunk = false) {
-  Json json{{"index", index}, {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? "stop" : "length")}};
+/// \param said   a text, or a message
+/// \param calls  whether it has calls
+Json choice(std::size_t index, Json said, Candidate const* ended, Shape const& shape, bool calls = false) {
+  auto const* const why = calls ? "tool_calls" : "stop";
+  Json json{{"index", index}, {"finish_reason", ended == nullptr ? Json() : Json(ended->finished ? why : "length")}};
   auto& logprobs = json["logprobs"];
   if (ended != nullptr && shape.logprobs)
     logprobs = shape.chat ? chat_logprobs_json(*ended) : logprobs_json(*ended, shape.top);
-  if (shape.chat) json[chunk ? "delta" : "message"] = {{"role", "assistant"}, {"content", text}};
-  else json["text"] = text;
+  if (shape.chat && said.is_string()) said = {{"role", "assistant"}, {"content", said}};
+  json[!shape.chat ? "text" : shape.stream ? "delta" : "message"] = std::move(said);
   return json;
+}
+
+/// A whole one.
+Json whole_choice(std::size_t index, Candidate const& one, Shape const& shape) {
+  if (shape.format.empty()) return choice(index, one.text, &one, shape);
+  auto reply = shape.reply(index);
+  reply.append(one.text), reply.finish();
+  return choice(index, reply.message(), &one, shape, reply.calls());
 }
 
 /// Chunks: settled text of the first choice; at the end all other choices.
 struct Chunks {
   Shape shape;
   std::shared_ptr<Usage> usage = std::make_shared<Usage>();
+  std::shared_ptr<std::map<std::size_t, Reply>> replies = std::make_shared<std::map<std::size_t, Reply>>();
 
   std::string chunk(Json choices) const {
     auto json = shape.head;
     json["choices"] = std::move(choices);
     return "data: " + dump(json) + "\n\n";
   }
+  /// More of a choice.
+  std::string more_of(std::size_t index, std::string const& text, Candidate const* ended) const {
+    if (shape.format.empty()) return chunk(Json::array({choice(index, text, ended, shape)}));
+    auto found = replies->find(index);
+    if (found == replies->end()) found = replies->emplace(index, shape.reply(index)).first;
+    auto& reply = found->second;
+    auto deltas = reply.append(text);
+    if (ended != nullptr)
+      for (auto& delta : reply.finish()) deltas.push_back(std::move(delta));
+    std::string all;
+    for (auto& delta : deltas) all += chunk(Json::array({choice(index, std::move(delta), nullptr, shape)}));
+    if (ended != nullptr) all += chunk(Json::array({choice(index, Json::object(), ended, shape, reply.calls())}));
+    return all;
+  }
   std::string operator()(Flight& flight, Flight::Letter& letter) const {
     auto& job = flight.job(letter.index);
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
       auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
-      return more.empty() ? more : chunk(Json::array({choice(first, more, nullptr, shape, true)}));
+      return more.empty() ? more : more_of(first, more, nullptr);
     }
     auto const answer = answer_of(job, *letter.result);
     if (answer.failure != sluice::Failure::none)
@@ -274,7 +284,7 @@ struct Chunks {
     std::string text;
     for (std::size_t i = 0; i < answer.candidates.size(); ++i) {
       auto const& one = answer.candidates[i];
-      text += chunk(Json::array({choice(first + i, i == 0 ? job.rest(answer) : one.text, &one, shape, true)}));
+      text += more_of(first + i, i == 0 ? job.rest(answer) : one.text, &one);
     }
     return text;
   }
@@ -312,7 +322,7 @@ void answer_in(Shape shape, House const& house, httplib::Request const& request,
     if (answer.failure != sluice::Failure::none)
       return send_error(response, status_of(answer.failure), what_failed(answer), answer.field);
     for (std::size_t j = 0; j < answer.candidates.size(); ++j)
-      json["choices"].push_back(choice(i * shape.choices + j, answer.candidates[j].text, &answer.candidates[j], shape));
+      json["choices"].push_back(whole_choice(i * shape.choices + j, answer.candidates[j], shape));
     usage.prompt += answer.source_tokens, usage.completion += answer.tokens;
   }
   json["usage"] = usage.json();
