@@ -31,7 +31,7 @@ class PrefixCache {
  public:
   explicit PrefixCache(LoopState& state) : state_(state) {}
 
-  /// The longest match among kept slots and the slots of running sentences.
+  /// The longest match among kept slots and the slots of running sentences, which come first where they lack few tokens.
   template <class = void>
   PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
@@ -76,22 +76,21 @@ class PrefixCache {
   template <class F>
   PrefixMatch best(std::span<Token const> prompt, F&& each) {
     auto& tree = state_.cache.slot_blocks.tree();
-    std::int32_t longest = 0;
-    matches_.clear();
+    PrefixMatch kept, running;
     tree.fresh();
+    std::size_t seen = 0;
     each([&](Slot slot) {
-      matches_.push_back({slot, tree.common(slot, prompt)});
-      longest = (std::max)(longest, matches_.back().length);
+      auto const length = tree.common(slot, prompt);
+      auto& best = seen++ < state_.cache.kept().size() ? kept : running;
+      if (length > best.length) best = {slot, length};
     });
-    if (longest < CacheBudget::min_prefix) return {};
-    // The last one that is not much shorter: it runs, or was used last, so that an engine that moves what waits (Llama) has it at hand.
-    auto const least = (std::max)(longest - CacheBudget::min_prefix + 1, CacheBudget::min_prefix);
-    return *std::find_if(matches_.rbegin(), matches_.rend(),
-                         [=](PrefixMatch const& one) { return one.length >= least; });
+    // A running one is surely in the cache; an engine may have moved what waits elsewhere (Llama), and would have it twice.
+    constexpr auto least = CacheBudget::min_prefix;
+    if (running.length >= least && running.length + least > kept.length) return running;
+    return kept.length >= least ? kept : PrefixMatch{};
   }
 
   LoopState& state_;
-  std::vector<PrefixMatch> matches_;
 };
 
 }  // namespace sluice::inline v0::detail
