@@ -122,7 +122,7 @@ class Automaton {
     start.reserve(start.size() + other.start.size());
     for (auto const one : other.start) start.push_back(moved(one, place));
     nullable.insert(nullable.end(), other.nullable.begin(), other.nullable.end());
-    auto const ranks = std::ranges::max(rank) + 1;  // all different, for those that are used
+    auto const ranks = *std::max_element(rank.begin(), rank.end()) + 1;  // all different, for those that are used
     rank.reserve(rank.size() + other.rank.size());
     for (auto const one : other.rank) rank.push_back(one + ranks);
     // Both are called by one more rule.
@@ -132,7 +132,7 @@ class Automaton {
     places.push_back({.kind = Place::call, .to = end + 1, .first = root});
     start.push_back(end + 2);
     nullable.push_back(nullable[at(root)] != 0 && nullable[at(second)] != 0 ? 1 : 0);
-    rank.push_back(std::ranges::min(rank) - 1);
+    rank.push_back(*std::min_element(rank.begin(), rank.end()) - 1);
     root = rules() - 1;
     classify();
   }
