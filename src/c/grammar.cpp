@@ -83,6 +83,7 @@ sluice_status sluice_grammar_create(sluice_model const* model, char const* kind,
                                     sluice_grammar_options const* options, sluice_grammar** grammar) {
   return guarded([&] {
     auto const& its = not_null(model, "model");
+    if (options != nullptr) static_cast<void>(taken(*options));  // a struct of another size first of all
     require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes a grammar");
     make_grammar(its.tokens, kind, text, options, grammar);
     return SLUICE_OK;
