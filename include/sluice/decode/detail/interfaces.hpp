@@ -91,7 +91,7 @@ struct AnyModelSide : Interface {
   bool encodes = false, proposes = false, remembers = false, grows = false;
   bool attaches = false, answers_entropy = true;
   bool processes_lines = false;  ///< the expander calls Query::process
-  bool alike = false;  ///< sources are empty: the input is in the prompts
+  bool alike = false;            ///< sources are empty: the input is in the prompts
 };
 
 struct AnySchedule : Interface {
