@@ -190,7 +190,7 @@ class Search:
     """Marks in outputs, which detect_watermark() finds: Sample draws with any scheme, all others take green lists (GreenList)."""
     logits_processors: Sequence[Callable[[list[int], Any], Any]] = ()
     """Functions of the output so far and the scores of the next token, an array [V] that they change, or return another one: as vLLM's, and
-    Hugging Face's for one row. The model's scores; log-probabilities in a beam. Called once a row, behind all that is above. What one
+    Hugging Face's for one row. The model's scores (Sample, or stage "before_softmax"), or log-probabilities. Called once a row, behind all that is above. What one
     raises ends its request. `generate` takes those of transformers."""
     stop: Sequence[str | bytes] = ()
     """Strings that end an output, wherever they begin and end within tokens (StopSequences). The model needs `token_bytes`."""

@@ -219,7 +219,7 @@ SLUICE_API sluice_status sluice_search_prefer(sluice_search* search, sluice_bias
 /* ---- processors of yours --------------------------------------------------------------------------------------------------- */
 
 /* A logits processor: changes the scores of the next token in place, `scores[vocabulary]`, as in Hugging Face's and vLLM's; -INFINITY
- * forbids a token. They are the model's scores, log-probabilities in a beam. `tokens` are the output so far, a forced prefix
+ * forbids a token. They are the model's scores ("sample", or option "stage" 0), or log-probabilities. `tokens` are the output so far, a forced prefix
  * included. Returns 0 for success; anything else ends the request. */
 typedef int (*sluice_process)(void* user, sluice_token const* tokens, size_t count, float* scores, size_t vocabulary);
 /* Adds a processor, behind those that the search has; all others act before it. It is called by the thread that calls the model. */

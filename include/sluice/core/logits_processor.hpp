@@ -74,9 +74,9 @@ struct BiasSum {
 ///  - `bias(state, place, edits)`, optional: appends edits like `edit`, which act on probes too, and returns a BiasSum.
 ///    It requires `trivial()`, which returns whether it never adds anything. See Bias;
 ///  - `process(state, output, scores)`, optional: changes the scores [V] of the next token in place, as Hugging Face's `__call__(input_ids,
-///    scores)` does: the model's scores at Stage::before_softmax, log-probabilities at Stage::after_softmax (a beam), after all edits;
+///    scores)` does: the model's scores at Stage::before_softmax, log-probabilities at Stage::after_softmax, after all edits;
 ///    -infinity forbids a token. It may run for several outputs at once, in threads. Only such a processor makes the output layer write whole
-///    lines, so prefer the others where they can say it. Sampling alone (greedy, Sample) edits before the softmax unless told otherwise;
+///    lines, so prefer the others where they can say it. Sample edits before the softmax, all others after it unless told otherwise;
 ///  - `raising()`, optional: whether it may raise scores after the softmax, which a search that proves its result does not bear.
 ///    Without it `edit` never does, and `process` may.
 template <class R>
