@@ -192,7 +192,7 @@ TEST_CASE("samplers leave the candidates of llama.cpp's own, with their probabil
       INFO("words " << words << ", seed " << seed << ": " << text(sample));
       auto const chain = sample.chain();
       auto state = chain.begin();
-      detail::SamplerScratch scratch;
+      sluice::detail::SamplerScratch scratch;
       // A history of few tokens, so that much of it comes again.
       std::vector<Token> prompt, output;
       auto const some = 2 + draw.random() % 6;
