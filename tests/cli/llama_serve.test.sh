@@ -117,7 +117,7 @@ done
 start --tool-format mistral_v11
 ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}], "tool_choice": "required", "temperature": 0, "parallel_tool_calls": false,
   "tools": [{"type": "function", "function": {"name": "halt", "parameters": {"const": {}}}}], "logprobs": true}' >out
-says '"arguments":"\{\}","name":"halt"'
+says '"arguments":"\{ *\}","name":"halt"' # which white space the drawn model writes depends on the processor
 check 'another format' [ "$(grep -o '"token":"[^"]*"' out | head -12 | cut -d'"' -f4 | tr -d '\n')" = '[TOOL_CALLS]' ]
 stop
 always=(-m chat.gguf --threads 1)
