@@ -122,6 +122,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp
+  include/sluice/grammar/detail/character_kinds.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/free_text.hpp
