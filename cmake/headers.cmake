@@ -135,6 +135,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_document.hpp
   include/sluice/grammar/detail/json_formats.hpp
   include/sluice/grammar/detail/json_glance.hpp
+  include/sluice/grammar/detail/json_indent.hpp
   include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_objects.hpp

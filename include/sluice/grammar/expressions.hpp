@@ -259,6 +259,10 @@ struct JsonSchemaOptions {
   bool tidy =
       false;  ///< white space only where writers put it: behind brackets, commas and colons, and before a closing
               ///< bracket; one space, or a new line and spaces or tabs
+  std::int32_t indent =
+      -1;  ///< not -1: lines as `json.dumps(value, indent=N)` writes them: N blanks a level, one element
+           ///< or member a line, ": " unless `key_separator` says otherwise; nothing deeper than 24
+           ///< levels, and no other white space
   GrammarLimits limits{};
   std::string item_separator = ",";  ///< a comma, with white space that must be written; `white_space` comes on top
   std::string key_separator = ":";   ///< a colon, in the same way
