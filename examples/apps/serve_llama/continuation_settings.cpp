@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <http/member.hpp>
 #include <http/memory.hpp>
 #include <initializer_list>
@@ -67,6 +68,17 @@ sluice::Grammar compile(GrammarSource const& source) {
     case Kind::json_schema: break;
   }
   return sluice::Grammar::from_json_schema(source.text, options);
+}
+
+/// A line for the operator: clients may think that they asked for more than they did.
+void tell_ignored(std::string const& field, std::vector<std::string> const& names) {
+  constexpr std::size_t most = 10;
+  if (names.empty()) return;
+  std::string line = "serve_llama: " + field + ": ignored, as it is no keyword:";
+  for (std::size_t i = 0; i < names.size() && i < most; ++i)
+    line.append(i == 0 ? " " : ", ").append(text::shown(Json(names[i])));
+  if (names.size() > most) line.append(" and ").append(std::to_string(names.size() - most)).append(" more");
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 /// No members but these.
@@ -169,7 +181,9 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
   if (auto const known = find(key)) return *known;
   Account::Counting const uncounted(nullptr);  // it is kept, and has limits of its own
   try {
-    sluice::Structure const structure(compile(source), tokens_, kept);
+    auto const grammar = compile(source);
+    tell_ignored(source.field, grammar.ignored());
+    sluice::Structure const structure(grammar, tokens_, kept);
     // What takes long, or is too ambiguous, from the start holds up this thread and not the decoder.
     (void)structure.may_follow(structure.start(), std::numeric_limits<std::int32_t>::max());
     std::lock_guard const lock(mutex_);
