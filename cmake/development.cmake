@@ -67,6 +67,11 @@ endif()
 
 # A precompiled header of what nearly all programs include: one for programs built as the preset says, and one for
 # optimised programs. Not in every preset, as it hides missing includes.
+# ccache reads what a precompiled header stands for, and Clang would ask for the times of its files.
+if("${CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES "ccache" AND SLUICE_PRECOMPILE)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>
+    "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
 function(sluice_precompile name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp) # built where it is used
   target_compile_options(${name} PRIVATE ${ARGN})
