@@ -159,7 +159,7 @@ include(cmake/small-programs.cmake)
 # All programs that use an engine: tests, examples, benchmarks.
 add_custom_target(sluice.engines)
 
-# Where a tree from scripts/fetch-llama, or an installed one, has what its programs load: ggml's backends, if not
+# Where a tree from tools/fetch-llama, or an installed one, has what its programs load: ggml's backends, if not
 # linked, and vocabularies without weights.
 set(sluice_llama_definitions SLUICE_LLAMA_BACKENDS="" SLUICE_LLAMA_MODELS="")
 if(SLUICE_GGML_LIBRARY)
@@ -182,12 +182,12 @@ if(TARGET sluice_engine::onnxruntime)
       set(sluice_onnx_models ${PROJECT_BINARY_DIR}/onnx-models)
       set(weights ${PROJECT_SOURCE_DIR}/examples/apps/translate/model/model.safetensors)
       add_custom_command(OUTPUT ${sluice_onnx_models}/expected.json
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${sluice_onnx_models} ${weights}
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/transformer/decoder_model_merged.onnx
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx_models.py ${sluice_onnx_models} ${weights}
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${sluice_onnx_models}/transformer/decoder_model_merged.onnx
           ${sluice_onnx_models}/transformer/hidden.onnx ${sluice_onnx_models}/transformer/layer.onnx
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/gru/model.onnx
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${sluice_onnx_models}/gru/model.onnx
           ${sluice_onnx_models}/gru/hidden.onnx ${sluice_onnx_models}/gru/layer.onnx
-        DEPENDS ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${weights} VERBATIM)
+        DEPENDS ${PROJECT_SOURCE_DIR}/tools/onnx_models.py ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${weights} VERBATIM)
       add_custom_target(sluice.onnx_models.made DEPENDS ${sluice_onnx_models}/expected.json)
       add_dependencies(sluice.onnx_models sluice.onnx_models.made)
       set(sluice_onnx_definitions SLUICE_ONNX_MODELS="${sluice_onnx_models}")
