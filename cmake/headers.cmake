@@ -32,6 +32,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/token_tree.hpp
   include/sluice/core/error.hpp
   include/sluice/core/expansion.hpp
+  include/sluice/core/language_model.hpp
   include/sluice/core/logits_processor.hpp
   include/sluice/core/logits_processor_list.hpp
   include/sluice/core/matrix_view.hpp

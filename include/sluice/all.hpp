@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/noise.hpp>
