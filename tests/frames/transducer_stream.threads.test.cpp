@@ -302,7 +302,7 @@ namespace {
 template <class S>
 void check_enumerated(HashedLines const& lines, HashedText const& text, Utterance const& utterance,
                       AlignmentLimits const& limits, S search) {
-  auto const& weights = search.language_model.weights;
+  auto const& weights = search.language_model;
   auto const expected = all_labellings(lines, utterance, limits, [&](std::vector<Token> const& labels) {
     return weights.weight * text.log_prob(labels) + weights.bonus * static_cast<double>(labels.size());
   });

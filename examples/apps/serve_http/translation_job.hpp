@@ -83,7 +83,7 @@ class TranslationJob final : public Job {
                  translate::WholeWords constraints, sluice::StopSequences stop, translate::Masks const& masks,
                  sluice::Bias const& bias);
 
-  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string append(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
   double answer_work() const override;

@@ -61,7 +61,7 @@ class ContinuationJob final : public Job {
   ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts,
                   sluice::StopSequences stop, sluice::Structure const& structure, sluice::Bias const& bias);
 
-  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string append(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
   std::size_t rows() const override;
