@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/ctc.md.
 #include <sluice/decode/decode.hpp>
-#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>

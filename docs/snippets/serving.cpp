@@ -101,7 +101,7 @@ void callbacks() {
     if (!result.hypotheses.empty()) std::cout << Typist::text(result.hypotheses.front().tokens);
     std::cout << '\n';
   };
-  auto const delta = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << std::flush; };
+  auto const delta = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << '\n'; };
   server.submit({.source = "stream"}, {.done = done, .delta = delta, .deadline = sluice::ServerClock::now() + 60s});
   server.drain();  // waits until all are answered
   // [/callbacks]

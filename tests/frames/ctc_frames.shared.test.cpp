@@ -5,7 +5,6 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
-#include <sluice/engine/llama_tokenizer.hpp>
+#include <sluice/engine/llama.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>

@@ -6,14 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/in_library.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
-#include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/detail/serving_handle.hpp>

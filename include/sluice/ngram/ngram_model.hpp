@@ -14,7 +14,6 @@
 #include <sluice/ngram/detail/slot_states.hpp>
 #include <sluice/ngram/detail/word_scores.hpp>
 #include <sluice/ngram/ngram_table.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 
 #include <algorithm>
