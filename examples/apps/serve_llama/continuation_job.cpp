@@ -110,9 +110,9 @@ std::size_t ContinuationJob::answer_bytes() const {
   return 2048 + 8 * prompt_size_ + static_cast<std::size_t>(settings_->outputs) * tokens * of_token;
 }
 
-std::string ContinuationJob::settle(std::span<sluice::Token const> tokens) {
+std::string ContinuationJob::append(std::span<sluice::Token const> tokens) {
   auto more = shown_.empty() ? before_ : std::string();
-  more += stream_.settle(tokens);
+  more += stream_.append(tokens);
   shown_ += more;
   return more;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/grammar/structural_tag.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <text/json.hpp>
 

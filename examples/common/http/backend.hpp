@@ -74,10 +74,10 @@ class Job {
   virtual ~Job() = default;
 
   /// More of the answer is settled.
-  /// \param tokens  all settled tokens
+  /// \param tokens  those that are new
   /// \return        the text that is new
-  virtual std::string settle(std::span<sluice::Token const> tokens) = 0;
-  /// The rest of the first candidate, after the text that settle() has returned.
+  virtual std::string append(std::span<sluice::Token const> tokens) = 0;
+  /// The rest of the first candidate, after the text that append() has returned.
   virtual std::string rest(Answer const& answer) = 0;
   virtual Answer answer(sluice::Result const& result) = 0;
   /// What answer() costs, if it is work that calls Work::checkpoint(); 0: it takes no time worth mentioning.

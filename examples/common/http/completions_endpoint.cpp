@@ -279,7 +279,7 @@ struct Chunks {
     auto& job = flight.job(letter.index);
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
-      auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
+      auto const more = shape.choices == 1 ? job.append(letter.settled) : std::string();
       return more.empty() ? more : more_of(first, more, nullptr);
     }
     auto const answer = answer_of(job, *letter.result);
