@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sluice/core/types.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/grammar/tool_calls.hpp>
