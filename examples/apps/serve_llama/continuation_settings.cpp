@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace serve {
 
@@ -77,7 +78,8 @@ void tell_ignored(std::string const& field, std::vector<std::string> const& name
   if (names.empty()) return;
   std::string line = "serve_llama: " + field + ": ignored, as it is no keyword:";
   for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    line.append(i == 0 ? " " : ", ").append(text::shown(Json(names[i])));
+    line.append(i == 0 ? " " : ", ")
+        .append(text::shortened(Json(names[i]).dump(-1, ' ', false, Json::error_handler_t::replace)));
   if (names.size() > most) line.append(" and ").append(std::to_string(names.size() - most)).append(" more");
   std::fprintf(stderr, "%s\n", line.c_str());
 }

@@ -91,7 +91,8 @@ class SharedCounts {
   std::optional<FewestTokens> fewest_;
 };
 
-/// A pushdown machine with cached token masks for its states. Thread-safe; while a mask is made, no lock is held.
+/// A pushdown machine with cached token masks for its states. Thread-safe; while a mask is made, no lock is held, except near
+/// the maximum length, where masks share what is known of the fewest tokens.
 class TokenMasks {
  public:
   using State = Pushdown::State;
