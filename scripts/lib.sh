@@ -122,7 +122,7 @@ emptied() {
   printf '%s\n' "$folder"
 }
 
-# ---- what scripts/fetch-* share ----
+# ---- what tools/fetch-* share ----
 
 # fetch_from <what> <way>...: calls these functions until one does not set why_not, the reason why what it needs is not to be had; if
 # all do, says SKIPPED and each reason. To be called as a plain command, as what they do is: set -e holds then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads, one server, everything going wrong at once. SLUICE_STRESS=N for N sentences, with figures; SLUICE_SEED for
-// others. scripts/soak runs the longest.
+// others. tools/soak runs the longest.
 #include <sluice/decode/server.hpp>
 #include <sluice/search/beam_search.hpp>
 
@@ -211,7 +211,7 @@ class Run {
     for (auto const& kib : memory_) text << ' ' << kib;
     WARN(text.str());
     if (!stress_.worst) return;
-    std::cout << "| " << stress_.sentences;  // a row of the table of scripts/soak
+    std::cout << "| " << stress_.sentences;  // a row of the table of tools/soak
     for (auto const failure : {Failure::none, Failure::late, Failure::cancelled, Failure::model, Failure::schedule,
                                Failure::source, Failure::not_a_number, Failure::bad_request})
       std::cout << " | " << counts_[static_cast<std::size_t>(failure)];

@@ -140,7 +140,7 @@ struct Beside {
 
 TEST_CASE("a grammar allows what llama.cpp's sampler allows") {
   if (*SLUICE_LLAMA_MODELS == 0) {
-    std::cout << "SKIPPED: needs vocabularies, as scripts/fetch-llama brings them\n";
+    std::cout << "SKIPPED: needs vocabularies, as tools/fetch-llama brings them\n";
     return;
   }
   begin_llama();

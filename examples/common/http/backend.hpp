@@ -133,6 +133,8 @@ class Backend {
   /// How outputs that may have calls of tools write them, as sluice::tool_format() calls it. Their texts have names of control
   /// tokens.
   virtual std::string tool_format() const { throw BadField("tools", "tools are not supported"); }
+  /// Whether outputs of chats begin with what was thought, up to `</think>`.
+  virtual bool reasons() const { return false; }
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;
