@@ -4,6 +4,7 @@
 NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel.
 run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are.
 run.py LIBRARY ctc: the names of other packages for CTC beside these, where they are.
+run.py LIBRARY ray: sluice.batch over Ray, where that is.
 run.py - types: mypy and pyright, where they are."""
 import os
 import pathlib
@@ -79,6 +80,13 @@ def beside_ctc_packages(library):
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_ctc_packages.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
     return 6
+
+
+def over_ray(library):
+    python = python_with("numpy", "ray")
+    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run([python, HERE / "test_batch.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    return 5
 
 
 def types(_):
@@ -167,5 +175,5 @@ def installs(python, library, folder, environment):
 
 if __name__ == "__main__":
     what = "wheel" if sys.argv[1].endswith(".whl") else "".join(sys.argv[2:])
-    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "ctc": beside_ctc_packages, "types": types}[what](sys.argv[1])
+    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "ctc": beside_ctc_packages, "ray": over_ray, "types": types}[what](sys.argv[1])
     print(f"{count} passed, 0 failed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sluice
+import sluice.batch
 import sluice.huggingface
 
 
@@ -58,3 +59,9 @@ def hugging_face() -> None:
     models(sluice.huggingface.CausalLM(None, ragged=True))
     sluice.generate(sluice.huggingface.Seq2Seq(None, lookup=3), [[1]], num_beams=2)[0].tokens.append(1)
     sluice.huggingface.CausalLM(None, ragged="yes")  # error: a bool
+
+
+def lines() -> None:
+    for answer in sluice.batch.stream(lambda: lambda texts: texts, ["a"], workers=2, options={"num_gpus": 1}):
+        print(answer)
+    sluice.batch.stream(lambda: 1, ["a"])  # error: a function that makes one
