@@ -149,7 +149,10 @@ class _Pretrained:
     def _gather(self, rows: list[Row], before: list[_Slot], parts: list[list[int]]) -> list[_Group]:
         """For each part a cache of its rows, cut to their lengths. A cache that nobody else needs is used as it is."""
         written = {row.to for row in rows}
-        kept = {id(its.group) for slot, its in self._slots.items() if slot not in written}
+        kept: dict[int, list[int]] = {}  # of each cache the slots that this step leaves there
+        for number, slot in self._slots.items():
+            if number not in written and slot.group is not None:
+                kept.setdefault(id(slot.group), []).append(number)
         readers: dict[int, int] = {}
         for part in parts:
             for number in {id(before[i].group) for i in part}:
@@ -172,7 +175,19 @@ class _Pretrained:
                 made.append(group)
             else:
                 made.append(self._assemble(slots, columns, [before[i].length for i in part] if cut else None))
+        for numbers in kept.values():
+            self._shrink(numbers, readers)
         return made
+
+    def _shrink(self, numbers: list[int], readers: dict[int, int]) -> None:
+        """A cache of which rows have gone gives their memory back, if they are most."""
+        slots = [self._slots[number] for number in numbers]
+        group = slots[0].group
+        if group is None or id(group) not in readers or 2 * len(slots) > len(group.sources):
+            return
+        new = self._assemble(slots, max(slot.length for slot in slots), None)
+        for place, (number, slot) in enumerate(zip(numbers, slots)):
+            self._slots[number] = slot._replace(group=new, place=place)
 
     def _reorder(self, group: _Group, order: list[int]) -> None:
         index = self._torch.tensor(order, device=self.model.device)

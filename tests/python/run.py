@@ -72,7 +72,7 @@ def beside_transformers(library):
     python = python_with("numpy", "torch", "transformers")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers", "Pretrained"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 9
+    return 10
 
 
 def beside_ctc_packages(library):

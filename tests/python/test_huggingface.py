@@ -594,6 +594,26 @@ class Pretrained(unittest.TestCase):
             self.assertEqual([result.tokens for result in sluice.decode(mine, requests, sluice.Blockwise(), batch=4)], wanted, kind)
             self.assertGreater(cut, 3)
 
+    def test_rows_that_sit_out(self):
+        """Slots that no row names stay as they are, and a cache most of whose rows have gone gives their memory back."""
+        rows = lambda *its: sluice.Rows.of([sluice.Row(*one) for one in its])
+        for kind, model in self.models.items():
+            mine, sources = over(model), [source if model.config.is_encoder_decoder else None for source in self.sources[:4]]
+            bos = mine.vocabulary.bos
+            mine.start(sources, [0, 1, 2, 3])
+            mine.step(rows(*((i, i, 0, 1, [bos, 5 + i][:1 + i % 2]) for i in range(4))))
+            whole = mine._slots[3].group
+            for i in range(3):
+                mine.step(rows(*((k, k, 1 + k % 2 + i, 1, [7 + k]) for k in (0, 1, 2))))
+            self.assertIsNot(mine._slots[3].group, whole)
+            self.assertEqual(len(mine._slots[3].group.sources), 1)
+            found = mine.step(rows((1, 1, 5, 1, [4]), (3, 3, 2, 2, [9, 6]), (3, 8, 2, 1, [5])))
+            for line, (number, tokens) in zip(found, ((1, [bos, 6, 8, 8, 8, 4]), (3, [bos, 8, 9]), (3, [bos, 8, 9, 6]), (3, [bos, 8, 5]))):
+                with torch.no_grad():
+                    given = dict(input_ids=torch.tensor([self.sources[number]]), decoder_input_ids=torch.tensor([tokens])) if mine.is_encoder_decoder else dict(
+                        input_ids=torch.tensor([tokens]))
+                    self.assertLess((model(**given, use_cache=False).logits[0, -1] - line).abs().max(), 1e-4, kind)
+
     def test_servers(self):
         for kind in "LLaMA", "Marian":
             model = self.models[kind]
