@@ -72,14 +72,20 @@ def beside_transformers(library):
     python = python_with("numpy", "torch", "transformers")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers", "Pretrained"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 10
+    run = subprocess.run([python, ROOT / "benchmarks/python_huggingface.py", *"--layers 1 --width 64 --vocabulary 200 --tokens 6 --requests 5 --batch 2 --times 1".split()],
+                         env=environment, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("| 1 of 1 |") == 2 and run.stdout.count("| 8 of 8 |") == 2 and "| 5 of 5 |" in run.stdout, run
+    return 11
 
 
 def beside_ctc_packages(library):
     python = python_with("numpy", "pyctcdecode")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_ctc_packages.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 6
+    run = subprocess.run([python, ROOT / "benchmarks/python_ctc_peers.py", *"--times 1 --width 20 --words 300".split()], env=environment,
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("| yes |") >= 3 and "| no |" not in run.stdout, run
+    return 7
 
 
 def over_ray(library):
