@@ -4,9 +4,9 @@
 #include <sluice/c/sluice.h>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include "handles.hpp"
 #include "passing.hpp"

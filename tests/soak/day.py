@@ -91,10 +91,8 @@ class Client:
         settled, results = {}, {}
         for name, data in re.findall(r"event: (\w+)\ndata: (.*)\n\n", text):
             data = json.loads(data)
-            if name == "settled":
-                if not data["text"].startswith(settled.get(data["index"], "")):
-                    return False
-                settled[data["index"]] = data["text"]
+            if name == "delta":
+                settled[data["index"]] = settled.get(data["index"], "") + data["text"]
             elif name == "result":
                 if data["index"] in results or not data["text"].startswith(settled.get(data["index"], "")):
                     return False
