@@ -155,6 +155,22 @@ pip_download() {
   return 1
 }
 
+# pip_environment <folder> <what> <package==version>...: an environment of Python with these packages; says SKIPPED if they are not to be
+# had, and does nothing if it is already there.
+pip_environment() {
+  local folder=$1 what=$2 python=python3
+  shift 2
+  if [ -e "$folder/of" ] && [ "$(cat "$folder/of")" = "$*" ]; then return 0; fi
+  rm -rf "$folder"
+  "$python" -I -c 'import pip' 2>/dev/null || python=/usr/bin/python3
+  if "$python" -m venv --without-pip "$folder" 2>/dev/null && "$python" -m pip --python "$folder/bin/python" install --quiet \
+    --disable-pip-version-check --retries 1 --timeout 30 "$@" >/dev/null 2>"$folder/error"; then
+    printf '%s\n' "$*" >"$folder/of"
+  else
+    say "SKIPPED: $what: $(tail -n 1 "$folder/error" 2>/dev/null || printf 'no pip')"
+  fi
+}
+
 # npm_pack <folder> <package@version>: $npm_archive; else false, and why_not.
 npm_pack() {
   find_tools npm || return 1
