@@ -43,6 +43,8 @@ class Grammar:
     """For json_schema: at most this many where JSON allows some; 0: compact, -1: any number."""
     longest: bool = False
     """Forced text is spelt with the longest tokens; else with any."""
+    options: str = ""
+    """For json_schema: a JSON object of further options."""
 
     @classmethod
     def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -56,13 +58,20 @@ class Grammar:
 
     @classmethod
     def json_schema(cls, schema: str | dict[str, Any] | bool, *, white_space: int = 0, behind_space: bool = False,
-                    longest: bool = False) -> Grammar:
-        """JSON that is valid under a schema: its text, or what `json.loads` makes of it."""
+                    longest: bool = False, options: dict[str, Any] | None = None) -> Grammar:
+        """JSON that is valid under a schema: its text, or what `json.loads` makes of it.
+
+        `options`: more of how it is written, named as in docs/structure.md: `{"indent": 2, "order": "any", "lenient": True}`.
+        """
         try:
             text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise TypeError(f"sluice: schema = {schema!r}: must be JSON: {error}") from None
-        return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest)
+        try:
+            more = "" if options is None else json.dumps(options)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"sluice: options = {options!r}: must be JSON: {error}") from None
+        return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest, options=more)
 
     @classmethod
     def structural_tag(cls, tag: str | dict[str, Any], *, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -73,10 +82,14 @@ class Grammar:
             raise TypeError(f"sluice: tag = {tag!r}: must be JSON: {error}") from None
         return cls("structural_tag", text, behind_space=behind_space, longest=longest)
 
+    def _options(self) -> CGrammarOptions:
+        return CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
+                               white_space=whole(self.white_space, "white_space"), longest=bool(self.longest),
+                               json=text_bytes(self.options, "options") if self.options else None)
+
     def _create(self, model: int) -> int:
-        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
-                                  white_space=whole(self.white_space, "white_space"), longest=bool(self.longest))
-        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind), C.byref(options))
+        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind),
+                      C.byref(self._options()))
 
 
 class Catalogue:
