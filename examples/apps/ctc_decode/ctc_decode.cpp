@@ -18,7 +18,6 @@
 #include <ctc_decode/labels.hpp>
 #include <ctc_decode/matrix.hpp>
 #include <ctc_decode/options.hpp>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -345,16 +344,8 @@ class Program {
 }  // namespace ctc_decode
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, int code) {
-    std::fprintf(stderr, "ctc_decode: %s\n", error.what());
-    return code;
-  };
-  try {
+  return text::run_program("ctc_decode", [&]() -> int {
     auto const options = ctc_decode::parse(argc, argv);
     return options ? ctc_decode::Program(*options).run() : 0;
-  } catch (text::InputError const& error) {
-    return complain(error, 2);
-  } catch (std::exception const& error) {
-    return complain(error, 1);
-  }
+  });
 }
