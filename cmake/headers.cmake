@@ -149,6 +149,9 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_validator.hpp
   include/sluice/grammar/detail/json_value.hpp
   include/sluice/grammar/detail/json_ways.hpp
+  include/sluice/grammar/detail/lark.hpp
+  include/sluice/grammar/detail/lark_syntax.hpp
+  include/sluice/grammar/detail/left_recursion.hpp
   include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
@@ -177,6 +180,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/lark.hpp
   include/sluice/grammar/structural_tag.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp

@@ -31,12 +31,12 @@ Phrase = Sequence[int]
 class Grammar:
     """Outputs must match it: guided (structured) decoding. The model needs `token_bytes`.
 
-    `Grammar.gbnf(text)`, `Grammar.regex(pattern)`, `Grammar.json_schema(schema)`, `Grammar.from_model(model)`,
+    `Grammar.gbnf(text)`, `Grammar.lark(text)`, `Grammar.regex(pattern)`, `Grammar.json_schema(schema)`, `Grammar.from_model(model)`,
     `Grammar.structural_tag(tag)` and `Grammar.tool_calls(tools)` make one; docs/structure.md says what they accept. It is compiled once for each model that meets it, and checked then.
     """
 
     kind: str
-    """"gbnf", "regex", "json_schema", "structural_tag" or "tool_calls"."""
+    """"gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"."""
     text: str
     behind_space: bool = False
     """A leading space of the output is not part of the text that must match."""
@@ -49,6 +49,11 @@ class Grammar:
     def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
         """A grammar in the notation of llama.cpp."""
         return cls("gbnf", text, behind_space=behind_space, longest=longest)
+
+    @classmethod
+    def lark(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, lazy rules."""
+        return cls("lark", text, behind_space=behind_space, longest=longest)
 
     @classmethod
     def regex(cls, pattern: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:

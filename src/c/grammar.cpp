@@ -8,6 +8,7 @@
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/lark.hpp>
 #include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
@@ -76,9 +77,10 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
   if (kind == "gbnf") return Grammar::from_gbnf(text);
   if (kind == "regex") return Grammar::from_regex(text);
+  if (kind == "lark") return sluice::lark_grammar(text);
   if (kind == "structural_tag") return sluice::structural_tag(text);
   if (kind == "tool_calls") return from_tools(text);
-  require(json, "kind", kind, "must be gbnf, regex, json_schema, structural_tag or tool_calls");
+  require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag or tool_calls");
   return Grammar::from_json_schema(
       text, {.white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true});
 }

@@ -509,6 +509,7 @@ static void obeys(table* t) {
 
   REFUSED(sluice_grammar_create(model, "gbnf", "root ::= sum\nsum ::= sum \"+\"", NULL, &grammar),
           "line 1, column 1: root: no text");
+  REFUSED(sluice_grammar_create(model, "lark", "start: x", NULL, &grammar), "line 1, column 8: x is not defined");
   REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
   REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "no text obeys");
   REFUSED(sluice_grammar_create(model, "structural_tag", "{\"type\": \"any\"}", NULL, &grammar),
@@ -541,6 +542,8 @@ static void obeys(table* t) {
   sluice_grammar_free(grammar), grammar = NULL;
   CHECK(sluice_grammar_create(model, "structural_tag", "{\"type\": \"const_string\", \"value\": \"1\"}", NULL,
                               &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  CHECK(sluice_grammar_create(model, "lark", "start: start \"1\" | \"1\"", NULL, &grammar) == SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
   CHECK(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tools\": null}", NULL, &grammar) ==
         SLUICE_OK);

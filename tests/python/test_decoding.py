@@ -102,8 +102,10 @@ class Searches(unittest.TestCase):
             Greedy(length=LENGTH, grammar=Grammar.json_schema({"type": "array", "items": {"enum": [1, 11]}, "minItems": 2})))]
         requests.append(Request(0, search=Greedy(length=LENGTH, grammar=Grammar.structural_tag(
             {"type": "tag", "begin": "[", "content": {"type": "regex", "pattern": "1+"}, "end": "]"}))))
+        requests.append(Request(0, search=Greedy(length=LENGTH, grammar=Grammar.lark('start: list\nlist: list "," ONE | "[" ONE\nONE: "1"~2'))))
         decoder = sluice.Decoder(model)
         texts = [b"".join(TEXTS[t] for t in result.tokens) for result in decoder.decode(requests, Greedy())]
+        self.assertRegex(texts.pop(), rb"^\[11(,11)*$")
         self.assertRegex(texts.pop(), rb"^\[1+\]$")
         for plain, text in zip(texts[1::4], texts[0::4]):
             self.assertRegex(text, rb"^\[1(,1)*\]$")
@@ -111,7 +113,7 @@ class Searches(unittest.TestCase):
         self.assertTrue(all(text in (b"[1]", b"[11]") for text in texts[2::4]))
         for text in texts[3::4]:
             self.assertTrue(set(json.loads(text)) <= {1, 11} and len(json.loads(text)) >= 2)
-        self.assertEqual(len(decoder._grammars), 4)
+        self.assertEqual(len(decoder._grammars), 5)
         with self.assertRaisesRegex(sluice.ArgumentError, "pattern, line 1, column 1"):
             decoder.check(Grammar.regex("[a-z"))
         self.assertEqual(decoder.check(Grammar.json_schema({"type": "integer", "x-b": 1, "title": "t", "x-a": {}})), ["x-a", "x-b"])

@@ -180,7 +180,7 @@ typedef struct sluice_grammar_options {
   int32_t reserved;     /* 0 */
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
-/* kind: "gbnf", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.
+/* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.
  * For tool_calls it is JSON, with the fields of OpenAI's requests and the name of a format, as vLLM's --tool-call-parser has it:
  * {"format": "hermes", "tools": [...], "tool_choice": "auto", "parallel_tool_calls": true}.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
