@@ -14,6 +14,7 @@
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/lexicon.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/ngram/ngram_trainer.hpp>
 
@@ -152,7 +153,7 @@ void ctc(benchmark::State& state) {
       std::vector<sluice::Word> words;
       for (Token label = 0; label < labels; ++label) words.push_back(language.table.word(Language::name(label)));
       own = measure(frames, labels,
-                    sluice::CtcBeamSearch<sluice::NoRule, sluice::TokenNGrams>{
+                    sluice::CtcBeamSearch<sluice::NoRule, sluice::NGramModel<>>{
                         .language_model = {language.table, words, {.weight = weight}}},
                     width);
     }

@@ -22,12 +22,10 @@
 // SLUICE_BENCH_ALL: more beams of fused_streaming. SLUICE_SENTENCES, SLUICE_MODEL: see shipped_model.hpp.
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/schedule.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/output/packed_matrix.hpp>

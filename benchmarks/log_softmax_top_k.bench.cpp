@@ -19,11 +19,9 @@
 //
 // SLUICE_BENCH_ALL: all rows x V x k, up to 320 x 250,000.
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/line_lists.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>

@@ -21,9 +21,7 @@
 // its kernels, and OpenMP no second thread.
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/quantise.hpp>
-#include <sluice/output/instruction_set.hpp>
 #include <sluice/output/packed_matrix.hpp>
 
 #include "onednn_product.hpp"

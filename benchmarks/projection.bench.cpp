@@ -16,10 +16,8 @@
 // SLUICE_BENCH_ALL: V x d of 128,000 x 1024 and 250,000 x 1024 too, and all shapes in bfloat16 and int8. OpenBLAS runs
 // the kernels that suit the processor: the variable OPENBLAS_CORETYPE, which forces others, is taken out of the environment.
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/output/packed_matrix.hpp>

@@ -5,10 +5,9 @@
 /// layer's parts.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/packed_matrix.hpp>
 
 #include <Eigen/Core>

@@ -3,8 +3,8 @@
 // alarms of TEXTS texts without a mark; for KEYS keys, those of texts that share a template; then, of TEXTS / 500 marked
 // texts, how many are found, over length and entropy, and after substitutions.
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/detect_watermark.hpp>
 

@@ -3,7 +3,7 @@
 /// The machine's own speed, by which other times are divided, and runs of work that alternate, in CPU time.
 #pragma once
 
-#include <sluice/output/aligned_vector.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 
 #include "cpu_clock.hpp"

@@ -67,6 +67,11 @@ endif()
 
 # A precompiled header of what nearly all programs include: one for programs built as the preset says, and one for
 # optimised programs. Not in every preset, as it hides missing includes.
+# ccache reads what a precompiled header stands for, and Clang would ask for the times of its files.
+if("${CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES "ccache" AND SLUICE_PRECOMPILE)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>
+    "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
 function(sluice_precompile name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp) # built where it is used
   target_compile_options(${name} PRIVATE ${ARGN})
@@ -154,7 +159,7 @@ include(cmake/small-programs.cmake)
 # All programs that use an engine: tests, examples, benchmarks.
 add_custom_target(sluice.engines)
 
-# Where a tree from scripts/fetch-llama, or an installed one, has what its programs load: ggml's backends, if not
+# Where a tree from tools/fetch-llama, or an installed one, has what its programs load: ggml's backends, if not
 # linked, and vocabularies without weights.
 set(sluice_llama_definitions SLUICE_LLAMA_BACKENDS="" SLUICE_LLAMA_MODELS="")
 if(SLUICE_GGML_LIBRARY)
@@ -177,12 +182,12 @@ if(TARGET sluice_engine::onnxruntime)
       set(sluice_onnx_models ${PROJECT_BINARY_DIR}/onnx-models)
       set(weights ${PROJECT_SOURCE_DIR}/examples/apps/translate/model/model.safetensors)
       add_custom_command(OUTPUT ${sluice_onnx_models}/expected.json
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${sluice_onnx_models} ${weights}
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/transformer/decoder_model_merged.onnx
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx_models.py ${sluice_onnx_models} ${weights}
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${sluice_onnx_models}/transformer/decoder_model_merged.onnx
           ${sluice_onnx_models}/transformer/hidden.onnx ${sluice_onnx_models}/transformer/layer.onnx
-        COMMAND ${python} ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${sluice_onnx_models}/gru/model.onnx
+        COMMAND ${python} ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${sluice_onnx_models}/gru/model.onnx
           ${sluice_onnx_models}/gru/hidden.onnx ${sluice_onnx_models}/gru/layer.onnx
-        DEPENDS ${PROJECT_SOURCE_DIR}/scripts/onnx_models.py ${PROJECT_SOURCE_DIR}/scripts/onnx-cut ${weights} VERBATIM)
+        DEPENDS ${PROJECT_SOURCE_DIR}/tools/onnx_models.py ${PROJECT_SOURCE_DIR}/tools/onnx-cut ${weights} VERBATIM)
       add_custom_target(sluice.onnx_models.made DEPENDS ${sluice_onnx_models}/expected.json)
       add_dependencies(sluice.onnx_models sluice.onnx_models.made)
       set(sluice_onnx_definitions SLUICE_ONNX_MODELS="${sluice_onnx_models}")

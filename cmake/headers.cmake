@@ -31,7 +31,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/shifted_lines.hpp
   include/sluice/core/detail/token_tree.hpp
   include/sluice/core/error.hpp
-  include/sluice/core/expansion.hpp
+  include/sluice/core/language_model.hpp
   include/sluice/core/logits_processor.hpp
   include/sluice/core/logits_processor_list.hpp
   include/sluice/core/matrix_view.hpp
@@ -41,11 +41,9 @@ set(SLUICE_HEADERS
   include/sluice/core/query.hpp
   include/sluice/core/request.hpp
   include/sluice/core/result.hpp
-  include/sluice/core/schedule.hpp
   include/sluice/core/search.hpp
   include/sluice/core/statistics.hpp
   include/sluice/core/token_bytes.hpp
-  include/sluice/core/trace.hpp
   include/sluice/core/types.hpp
   include/sluice/decode/decode.hpp
   include/sluice/decode/decoder.hpp
@@ -96,7 +94,6 @@ set(SLUICE_HEADERS
   include/sluice/decode/trace_file.hpp
   include/sluice/decode/trace_page.hpp
   include/sluice/deprecated.hpp
-  include/sluice/frames/asg_frames.hpp
   include/sluice/frames/ctc_alignment.hpp
   include/sluice/frames/ctc_beam_search.hpp
   include/sluice/frames/ctc_frames.hpp
@@ -181,7 +178,6 @@ set(SLUICE_HEADERS
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
   include/sluice/grammar/lark.hpp
-  include/sluice/grammar/structural_tag.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/grammar/tool_calls.hpp
@@ -215,7 +211,6 @@ set(SLUICE_HEADERS
   include/sluice/ngram/ngram_model.hpp
   include/sluice/ngram/ngram_table.hpp
   include/sluice/ngram/ngram_trainer.hpp
-  include/sluice/output/aligned_vector.hpp
   include/sluice/output/clustered_projection.hpp
   include/sluice/output/clusters.hpp
   include/sluice/output/compiled_projection.hpp
@@ -260,7 +255,6 @@ set(SLUICE_HEADERS
   include/sluice/output/detail/simd/transpose.hpp
   include/sluice/output/detail/tile/permission.hpp
   include/sluice/output/detail/tile/tiles.hpp
-  include/sluice/output/instruction_set.hpp
   include/sluice/output/k_means.hpp
   include/sluice/output/line_lists.hpp
   include/sluice/output/log_softmax_top_k.hpp
@@ -273,7 +267,6 @@ set(SLUICE_HEADERS
   include/sluice/processor/detail/recent_tokens.hpp
   include/sluice/processor/dry.hpp
   include/sluice/processor/hotwords.hpp
-  include/sluice/processor/one_of.hpp
   include/sluice/processor/penalties.hpp
   include/sluice/processor/phrase.hpp
   include/sluice/processor/processed.hpp
@@ -282,7 +275,6 @@ set(SLUICE_HEADERS
   include/sluice/result/alignment.hpp
   include/sluice/result/commitment.hpp
   include/sluice/result/minimum_bayes_risk.hpp
-  include/sluice/result/semantic_entropy.hpp
   include/sluice/search/beam_options.hpp
   include/sluice/search/beam_search.hpp
   include/sluice/search/best_first_beam.hpp
@@ -491,7 +483,6 @@ set(SLUICE_ENGINE_HEADERS
   include/sluice/engine/detail/onnxruntime_batch.hpp
   include/sluice/engine/eigen.hpp
   include/sluice/engine/llama.hpp
-  include/sluice/engine/llama_tokenizer.hpp
   include/sluice/engine/onnxruntime.hpp
   include/sluice/engine/onnxruntime_graph.hpp
   include/sluice/engine/onnxruntime_roles.hpp)

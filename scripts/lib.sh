@@ -122,7 +122,7 @@ emptied() {
   printf '%s\n' "$folder"
 }
 
-# ---- what scripts/fetch-* share ----
+# ---- what tools/fetch-* share ----
 
 # fetch_from <what> <way>...: calls these functions until one does not set why_not, the reason why what it needs is not to be had; if
 # all do, says SKIPPED and each reason. To be called as a plain command, as what they do is: set -e holds then.
@@ -153,6 +153,22 @@ pip_download() {
     >/dev/null 2>"$1/error" && return 0
   why_not="pip download $2: $(grep -v '^ *$' "$1/error" | tail -n 1)"
   return 1
+}
+
+# pip_environment <folder> <what> <package==version>...: an environment of Python with these packages; says SKIPPED if they are not to be
+# had, and does nothing if it is already there.
+pip_environment() {
+  local folder=$1 what=$2 python=python3
+  shift 2
+  if [ -e "$folder/of" ] && [ "$(cat "$folder/of")" = "$*" ]; then return 0; fi
+  rm -rf "$folder"
+  "$python" -I -c 'import pip' 2>/dev/null || python=/usr/bin/python3
+  if "$python" -m venv --without-pip "$folder" 2>/dev/null && "$python" -m pip --python "$folder/bin/python" install --quiet \
+    --disable-pip-version-check --retries 1 --timeout 30 "$@" >/dev/null 2>"$folder/error"; then
+    printf '%s\n' "$*" >"$folder/of"
+  else
+    say "SKIPPED: $what: $(tail -n 1 "$folder/error" 2>/dev/null || printf 'no pip')"
+  fi
 }
 
 # npm_pack <folder> <package@version>: $npm_archive; else false, and why_not.

@@ -4,7 +4,7 @@
 /// softmax and search as separate passes over all scores, as before they were fused.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/device/detail/score_format.cuh>
 
 #include <cuda_runtime.h>

@@ -3,7 +3,7 @@
 /// The merge on the host, for engines without a merge on the device.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>
 

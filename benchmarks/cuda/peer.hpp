@@ -3,7 +3,7 @@
 /// One way of answering a Shape.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 
 #include <cuda_runtime.h>
 

@@ -3,7 +3,7 @@
 /// Compares answers with double precision, before anything is timed.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 
 #include <algorithm>
 #include <cmath>

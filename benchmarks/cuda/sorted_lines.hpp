@@ -3,7 +3,7 @@
 /// Selection by sorting whole lines with CUB, and a softmax kernel.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 
 #include <cuda_runtime.h>
 

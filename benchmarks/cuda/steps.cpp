@@ -7,7 +7,6 @@
 // Answers are compared with the host's before they are timed. All data is small, so inputs are warm, except copies of
 // caches that are larger than the L2 cache. Work that involves the host is timed with the host's launches, by events
 // around several runs (timed: "host"); the rest by replays of graphs. Exit codes: see program.hpp.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/cache_indirection.cuh>

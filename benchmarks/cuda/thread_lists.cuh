@@ -5,7 +5,7 @@
 /// from descriptions.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/device/detail/score_format.cuh>
 #include <sluice/cuda/device/error.cuh>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice.bench.torch: whole decodings with a Transformer of the papers' size, run by torch, with random weights:
-// searches, schedules, and where the search runs. Lines of JSON, for scripts/gpu-page.
+// searches, schedules, and where the search runs. Lines of JSON, for tools/gpu-page.
 //
 //   sluice.bench.torch [--device cpu|cuda] [--shapes usual|all|smoke] [--seconds N]
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice's loop over ONNX Runtime beside one written by hand: greedy and a beam, the shipped Transformer, outputs of a fixed length. The
 // two decode the same sentences in turn, in one thread, over the same sessions; its CPU time. `cut` is sluice's loop over the graph
-// whose last product scripts/onnx-cut has cut off. Fails where the outputs are not the same.
+// whose last product tools/onnx-cut has cut off. Fails where the outputs are not the same.
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime.hpp>

@@ -3,7 +3,6 @@
 /// A search that follows its sentence's script.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>

@@ -3,7 +3,6 @@
 /// A model that computes nothing and says how long it would have taken.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/confidence.md.
-#include <sluice/result/semantic_entropy.hpp>
+#include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/search/sample.hpp>
 
 #include "typist.hpp"

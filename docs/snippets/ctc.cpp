@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snippets of docs/ctc.md.
 #include <sluice/decode/decode.hpp>
-#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
@@ -103,9 +102,9 @@ int main() {
   show(sluice::decode(model, utterances, with_ngrams)[0]);
   sluice::NGramModel<> language(table, {.size = 5, .bos = 0, .eos = {1}, .never = {0, 2}}, {0, 1, 2, 3, 4});
   // [model]
-  sluice::WithTextModel both(model, language, {-1, 3, 4, -1, 2});  // its tokens for blank, a, b, c, space
-  sluice::CtcBeamSearch<sluice::NoRule, sluice::TextModel> const fused{
-      .language_model = {{.weight = 0.5, .bonus = 0.3}}};
+  sluice::WithLanguageModel both(model, language, {-1, 3, 4, -1, 2});  // its tokens for blank, a, b, c, space
+  sluice::CtcBeamSearch<sluice::NoRule, sluice::FusionWeights> const fused{
+      .language_model = {.weight = 0.5, .bonus = 0.3}};
   show(sluice::decode(both, utterances, fused)[0]);
   // [/model]
   std::vector<float> const transition_scores(25, -0.5f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snippets of docs/onnxruntime.md and docs/whisper.md: onnxruntime FOLDER [WHISPER], which scripts/onnx_models.py and
-// scripts/fetch-whisper have written. Prints tokens.
+// The snippets of docs/onnxruntime.md and docs/whisper.md: onnxruntime FOLDER [WHISPER], which tools/onnx_models.py and
+// tools/fetch-whisper have written. Prints tokens.
 // [include]
 #include <sluice/engine/onnxruntime.hpp>
 #include <sluice/output/dense_projection.hpp>

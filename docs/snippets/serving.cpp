@@ -101,8 +101,8 @@ void callbacks() {
     if (!result.hypotheses.empty()) std::cout << Typist::text(result.hypotheses.front().tokens);
     std::cout << '\n';
   };
-  auto const settled = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << '\n'; };
-  server.submit({.source = "stream"}, {.done = done, .settled = settled, .deadline = sluice::ServerClock::now() + 60s});
+  auto const delta = [](std::uint64_t, auto tokens) { std::cout << Typist::text(tokens) << '\n'; };
+  server.submit({.source = "stream"}, {.done = done, .delta = delta, .deadline = sluice::ServerClock::now() + 60s});
   server.drain();  // waits until all are answered
   // [/callbacks]
 }
@@ -163,11 +163,11 @@ void text() {
                         Typist::keyboard());
 
   auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request
-  auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << ']'; };
+  auto const delta = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->append(tokens) << ']'; };
   auto const done = [=](sluice::Result const& result) {
     if (!result.hypotheses.empty()) std::cout << '[' << stream->end(result.hypotheses.front()) << "]\n";
   };
-  server.submit({.source = "alabama", .processors = stop}, {.done = done, .settled = settled});
+  server.submit({.source = "alabama", .processors = stop}, {.done = done, .delta = delta});
   server.drain();
   // [/text]
 }

@@ -96,17 +96,17 @@ int main() {
   // [ngram]
   NGramTable const table = read_arpa(arpa);
   std::vector<Word> const words{table.word("a"), table.word("b"), -1};  // of each label; nothing asks for that of blank
-  TransducerBeam<NoRule, TokenNGrams> search{.tokens = tokens, .width = 8};
-  search.language_model = TokenNGrams(table, words, {.weight = 0.4, .bonus = 0.5});
+  TransducerBeam<NoRule, NGramModel<>> search{.tokens = tokens, .width = 8};
+  search.language_model = NGramModel<>(table, words, {.weight = 0.4, .bonus = 0.5});
   // [/ngram]
   search.check();
 
   Transducer model{Sounds()};
   NGramModel<> language(table, {.size = 5, .bos = 1, .eos = {2}, .never = {0, 1}}, {0, 1, 2, 3, 4});
   // [model]
-  WithTextModel both(model, language, {3, 4, -1});  // its tokens for labels 0 and 1, and for blank
-  TransducerBeam<NoRule, TextModel> const fused{
-      .tokens = model.tokens(), .width = 8, .language_model = {{.weight = 0.5, .bonus = 0.3}}};
+  WithLanguageModel both(model, language, {3, 4, -1});  // its tokens for labels 0 and 1, and for blank
+  TransducerBeam<NoRule, FusionWeights> const fused{
+      .tokens = model.tokens(), .width = 8, .language_model = {.weight = 0.5, .bonus = 0.3}};
   // [/model]
   // [stream]
   Decoder decoder(model, TransducerBeam<>{.tokens = model.tokens(), .width = 8, .endpoint = {.silence = 40}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of docs/schedule.md: a schedule that the library does not have.
-#include <sluice/core/schedule.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/sluice.hpp>
 
 #include <algorithm>

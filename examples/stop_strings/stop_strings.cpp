@@ -17,14 +17,14 @@ int main() {
   sluice::Server server(model, sluice::Greedy{.length = {.max = 20}}, sluice::Streaming{.size = 8, .refill_below = 1});
 
   auto const stream = std::make_shared<sluice::TextStream>(stop);  // one per request
-  auto const settled = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->settle(tokens) << "] "; };
+  auto const delta = [=](std::uint64_t, auto tokens) { std::cout << '[' << stream->append(tokens) << "] "; };
   auto const done = [=](sluice::Result const& result) {
     auto const& best = result.hypotheses.front();
     std::cout << '[' << stream->end(best) << "]\nall: \"" << stop.text(best) << "\", ended by stop " << best.stop
               << '\n';
   };
   server.submit({.prompt = model.tokens("User: how are you Assistant:"), .processors = stop},
-                {.done = done, .settled = settled});
+                {.done = done, .delta = delta});
   server.drain();  // waits until all are answered
   return 0;
 }

@@ -6,14 +6,15 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/logits_processor_list.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/plan.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
-#include <sluice/core/trace.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server.hpp>
 #include <sluice/decode/server_options.hpp>
 #include <sluice/decode/trace_each.hpp>
@@ -25,11 +26,9 @@
 #include <sluice/model/paged_cache.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/model/restarting.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/clustered_projection.hpp>
 #include <sluice/output/clusters.hpp>
 #include <sluice/output/dense_projection.hpp>
-#include <sluice/output/instruction_set.hpp>
 #include <sluice/output/k_means.hpp>
 #include <sluice/output/line_lists.hpp>
 #include <sluice/output/packed_matrix.hpp>
@@ -38,7 +37,6 @@
 #include <sluice/output/train_clusters.hpp>
 #include <sluice/processor/dry.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/phrase.hpp>
 #include <sluice/processor/processed.hpp>
@@ -47,7 +45,6 @@
 #include <sluice/result/alignment.hpp>
 #include <sluice/result/commitment.hpp>
 #include <sluice/result/minimum_bayes_risk.hpp>
-#include <sluice/result/semantic_entropy.hpp>
 #include <sluice/search/beam_options.hpp>
 #include <sluice/search/best_first_beam.hpp>
 #include <sluice/search/constrained_beam_search.hpp>

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
@@ -18,11 +19,20 @@
 #include <sluice/speculative/speculated.hpp>
 
 #include <utility>
+#include <variant>
 
 namespace sluice::inline v0 {
 
 class SuffixCache;
 class SuffixDecoding;
+template <class>
+class WordModel;
+template <Model, Model>
+class WithLanguageModel;
+inline namespace SLUICE_ISA {
+template <class>
+class NGramModel;
+}
 
 /// PromptLookup::Options.
 using Lookup [[deprecated("write PromptLookup::Options")]] = PromptLookup::Options;
@@ -67,6 +77,16 @@ class [[deprecated("write Fused{model, language, {.weight = weight}}")]] Interpo
   public : Interpolate(M & model, L& language, double weight, F source_of = {}) :
       Fused<M, L, F>(model, language, {.weight = weight}, std::move(source_of)){}
 };
+
+/// NGramModel. Include ngram/ngram_model.hpp, too.
+using TokenNGrams [[deprecated("write NGramModel<>")]] = NGramModel<std::monostate>;
+/// WordModel. Include ngram/ngram_model.hpp, too.
+using WordNGrams [[deprecated("write WordModel<>")]] = WordModel<std::monostate>;
+/// FusionWeights, as the language model of a search whose model is a WithLanguageModel.
+struct [[deprecated("write FusionWeights")]] TextModel : FusionWeights{};
+/// WithLanguageModel. Include frames/language_model.hpp, too.
+template <Model F, Model L>
+using WithTextModel [[deprecated("write WithLanguageModel")]] = WithLanguageModel<F, L>;
 
 /// Processed{search, processors}, or Request::processors.
 template <Search S, LogitsProcessor R>

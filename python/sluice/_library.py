@@ -97,8 +97,8 @@ CHypothesis = _struct("sluice_hypothesis", tokens=Tokens, log_probs=C.POINTER(C.
 CResult = _struct("sluice_result", id=u64, failure=C.c_char_p, message=C.c_char_p, hypotheses=C.POINTER(CHypothesis),
                   count=size_t, weights=C.POINTER(C.c_double), log_z=C.c_double, log_z_error=C.c_double)
 Done = C.CFUNCTYPE(None, void_p, C.POINTER(CResult))
-Settled = C.CFUNCTYPE(None, void_p, u64, Tokens, size_t)
-CDelivery = _struct("sluice_delivery", size=size_t, user=void_p, done=Done, settled=Settled, seconds=C.c_double)
+Delta = C.CFUNCTYPE(None, void_p, u64, Tokens, size_t)
+CDelivery = _struct("sluice_delivery", size=size_t, user=void_p, done=Done, delta=Delta, seconds=C.c_double)
 
 _FUNCTIONS = {  # those that return a status, by their argument types
     "model_create": [C.POINTER(CModelFunctions), C.POINTER(void_p)],

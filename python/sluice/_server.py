@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ._decode import Decoder, Result, to_request, to_result
 from ._language import AnyModel
-from ._library import CDelivery, CRequest, Done, Error, RefusedError, Settled, call, create, library, real, u64, whole
+from ._library import CDelivery, CRequest, Delta, Done, Error, RefusedError, call, create, library, real, u64, whole
 from ._search import Search, SearchHandle
 from .options import Greedy
 
@@ -31,7 +31,7 @@ class Submission(concurrent.futures.Future[Result]):
         self._source: int | None = None
         self._trace: Any = None
         self._kept: Any = None  # what the library calls for it
-        self._settled: Callable[[list[int]], None] | None = None
+        self._delta: Callable[[list[int]], None] | None = None
 
     def cancel(self) -> bool:
         """Asks the server to end the request, and returns whether it could still be asked. This is less, and more, than what
@@ -87,8 +87,8 @@ class Stream:
         return result.hypotheses[0].tokens[self._seen:] if result.hypotheses else []
 
     def _new(self, tokens: list[int]) -> list[int]:
-        new, self._seen = tokens[self._seen:], max(self._seen, len(tokens))
-        return new
+        self._seen += len(tokens)
+        return tokens
 
     def __iter__(self) -> Iterator[list[int]]:
         while not self._ended:
@@ -128,7 +128,7 @@ class _State:
         self.changed = threading.Condition()
         self.entered = 0  # calls of the library that need the server
         self.kept: list[Any] = []  # what the library calls
-        self.done, self.settled = Done(self._on_done), Settled(self._on_settled)
+        self.done, self.delta = Done(self._on_done), Delta(self._on_delta)
 
     def _on_done(self, user: Any, seen: Any) -> None:
         with self.changed:
@@ -141,13 +141,13 @@ class _State:
         with self.changed:
             self.changed.notify_all()
 
-    def _on_settled(self, user: Any, _id: int, tokens: Any, count: int) -> None:
+    def _on_delta(self, user: Any, _id: int, tokens: Any, count: int) -> None:
         submission = self.submissions.get(user)
-        if submission is not None and submission._settled is not None and count:
+        if submission is not None and submission._delta is not None and count:
             try:
-                submission._settled(tokens[:count])
+                submission._delta(tokens[:count])
             except Exception:
-                submission._settled = None
+                submission._delta = None
                 sys.excepthook(*sys.exc_info())  # nobody above could catch it
 
 
@@ -200,19 +200,19 @@ class Server:
         if self._closed:
             raise RefusedError("sluice: the server has closed")
 
-    def submit(self, request: Any, *, seconds: float = 0, settled: Callable[[list[int]], None] | None = None) -> Submission:
+    def submit(self, request: Any, *, seconds: float = 0, delta: Callable[[list[int]], None] | None = None) -> Submission:
         """Takes a request (anything but a Request is the source of one), and returns a Future of its Result.
 
         seconds
             A time limit: then the request fails as "late". 0: none.
-        settled
-            Called, in the server's thread, with all of the output that is certain, as it grows.
+        delta
+            Called, in the server's thread, with what is new of the output that is certain, as it grows.
         """
         self._alive()
-        if settled is not None and not callable(settled):
-            raise TypeError(f"sluice: settled = {settled!r}: must be a function of a list of tokens")
+        if delta is not None and not callable(delta):
+            raise TypeError(f"sluice: delta = {delta!r}: must be a function of a list of tokens")
         submission = Submission(self, self._errors)
-        submission._settled = settled
+        submission._delta = delta
         self._submit(submission, request, seconds)
         return submission
 
@@ -233,8 +233,8 @@ class Server:
             submission._source, submission._trace, _alive = self._decoder._fill(filled, asked, searches)
             submission._kept = [search.kept for search in searches.values()]
             delivery = CDelivery(size=C.sizeof(CDelivery), user=key, done=state.done, seconds=real(seconds, "seconds"))
-            if submission._settled is not None:
-                delivery.settled = state.settled
+            if submission._delta is not None:
+                delivery.delta = state.delta
             submission.set_running_or_notify_cancel()
             call("server_submit", self._handle, C.byref(filled), C.byref(delivery), C.byref(number))
         except BaseException:
@@ -250,7 +250,7 @@ class Server:
     def stream(self, request: Any, *, seconds: float = 0) -> Stream:
         """Takes a request, and returns its output as it grows: a Stream, for `for` and `async for`."""
         made = Stream()
-        submission = made._submission = self.submit(request, seconds=seconds, settled=made._put)
+        submission = made._submission = self.submit(request, seconds=seconds, delta=made._put)
         submission.add_done_callback(lambda _: made._put(None))
         return made
 

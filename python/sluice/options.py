@@ -581,7 +581,7 @@ class CtcBeamSearch(Search):
 @dataclass(kw_only=True)
 class TransducerGreedy(Search):
     """Takes the best token of a transducer (Transducer: RNN-T, TDT, multi-blank) at every step, until the alignment has
-    passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with a TextModel, three), one
+    passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with FusionWeights, three), one
     row of one token a step, a step for each frame and each label.
 
     `log_prob` is that of the one alignment, with its blanks; Hypothesis::log_probs and `frames` are its labels'. Rule,

@@ -22,6 +22,7 @@
 #include <sluice/frames/lexicon.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/phrase.hpp>
@@ -237,10 +238,10 @@ AnyNGrams language_of(sluice_ctc_options const& options, sluice_ctc const& ctc) 
   sluice::FusionWeights weights{.bonus = options.bonus, .unknown = options.unknown};
   if (options.weight != nullptr) weights.weight = *options.weight;
   if (options.ngram_words != nullptr)
-    return AnyNGrams(sluice::TokenNGrams(table, {options.ngram_words, options.ngram_words + options.labels}, weights));
+    return AnyNGrams(sluice::NGramModel<>(table, {options.ngram_words, options.ngram_words + options.labels}, weights));
   if (!ctc.lexicon.trivial()) return AnyNGrams(sluice::LexiconNGrams(ctc.lexicon, table, weights));
   require(!ctc.texts.empty(), "texts", "null", "must be what labels write, for n-grams of words without a lexicon");
-  return AnyNGrams(sluice::WordNGrams(table, sluice::TokenBytes(ctc.texts), weights));
+  return AnyNGrams(sluice::WordModel<>(table, sluice::TokenBytes(ctc.texts), weights));
 }
 
 }  // namespace

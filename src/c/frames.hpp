@@ -15,6 +15,7 @@
 #include <sluice/frames/lexicon.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/phrase.hpp>
@@ -99,17 +100,17 @@ class AnyNGrams {
 
  private:
   static State put(NoRule::State) { return {}; }
-  static State put(TokenNGrams::State const& state) { return {state, 0}; }
-  static State put(WordNGrams::State const& state) { return {state.gram, state.node}; }
+  static State put(NGramModel<>::State const& state) { return {state, 0}; }
+  static State put(WordModel<>::State const& state) { return {state.gram, state.node}; }
   static State put(LexiconNGrams::State const& state) { return {state.gram, static_cast<std::uint32_t>(state.node)}; }
   static NoRule::State take(NoRule const&, State const&) { return {}; }
-  static TokenNGrams::State take(TokenNGrams const&, State const& state) { return state.gram; }
-  static WordNGrams::State take(WordNGrams const&, State const& state) { return {state.gram, state.node}; }
+  static NGramModel<>::State take(NGramModel<> const&, State const& state) { return state.gram; }
+  static WordModel<>::State take(WordModel<> const&, State const& state) { return {state.gram, state.node}; }
   static LexiconNGrams::State take(LexiconNGrams const&, State const& state) {
     return {static_cast<std::int32_t>(state.node), state.gram};
   }
 
-  std::variant<NoRule, TokenNGrams, WordNGrams, LexiconNGrams> held_;
+  std::variant<NoRule, NGramModel<>, WordModel<>, LexiconNGrams> held_;
 };
 
 using TextRules = Rules<Forbidden, Structure, InCatalogue, PhrasesOfWords, Lexicon>;

@@ -9,7 +9,6 @@
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/lark.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/grammar/tool_calls.hpp>

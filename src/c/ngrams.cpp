@@ -72,11 +72,12 @@ Model model_of(sluice::NGramTable const& table, sluice_ngram_options const& opti
                                       .never = copy(options.never, options.never_count, "never")};
   auto const size = static_cast<std::size_t>(options.vocabulary);
   if (options.words != nullptr)
-    return Model(
-        sluice::NGramModel<void const*>(table, vocabulary, {options.words, options.words + size}, options.unknown));
+    return Model(sluice::NGramModel<void const*>(table, vocabulary, {options.words, options.words + size},
+                                                 {.unknown = options.unknown}));
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < size; ++i) texts.emplace_back(text(options.bytes[i], "bytes", i));
-  return Model(sluice::WordModel<void const*>(table, vocabulary, sluice::TokenBytes(texts), options.unknown));
+  return Model(
+      sluice::WordModel<void const*>(table, vocabulary, sluice::TokenBytes(texts), {.unknown = options.unknown}));
 }
 
 }  // namespace

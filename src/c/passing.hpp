@@ -86,7 +86,7 @@ inline sluice_request taken(sluice_request const& given) {
   return taken(given, "sluice_request", offsetof(sluice_request, prompt));
 }
 inline sluice_delivery taken(sluice_delivery const& given) {
-  return taken(given, "sluice_delivery", offsetof(sluice_delivery, settled));
+  return taken(given, "sluice_delivery", offsetof(sluice_delivery, delta));
 }
 
 inline std::vector<Token> copy(sluice_token const* tokens, std::size_t count, std::string_view name) {

@@ -350,9 +350,9 @@ sluice_status sluice_server_submit(sluice_server* server, sluice_request const* 
       auto const seen = view.of(result);
       its.done(its.user, &seen);
     }};
-    if (its.settled != nullptr)
-      to.settled = [its](std::uint64_t number, std::span<Token const> tokens) {
-        its.settled(its.user, number, tokens.data(), tokens.size());
+    if (its.delta != nullptr)
+      to.delta = [its](std::uint64_t number, std::span<Token const> tokens) {
+        its.delta(its.user, number, tokens.data(), tokens.size());
       };
     if (its.seconds > 0 && its.seconds < 1e9)
       to.deadline = sluice::ServerClock::now() + std::chrono::duration_cast<sluice::ServerClock::duration>(

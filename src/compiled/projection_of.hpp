@@ -5,7 +5,7 @@
 
 #include <sluice/output/compiled_projection.hpp>
 #include <sluice/output/dense_projection.hpp>
-#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -272,25 +272,27 @@ static void decodes(table* t, int32_t abilities) {
 
 /* What a request of the server below is told. */
 typedef struct answer {
-  int way, done, settled, late, differences;
+  int way, done, told, late, differences;
   uint64_t source, seed;
   sluice_token beginning[table_length];
   size_t length;
 } answer;
 
-static void on_settled(void* user, uint64_t id, sluice_token const* tokens, size_t count) {
+static void on_delta(void* user, uint64_t id, sluice_token const* tokens, size_t count) {
   answer* const a = user;
   (void)id;
-  ++a->settled;
+  ++a->told;
   a->late += a->done;
-  a->length = count;
-  memcpy(a->beginning, tokens, count * sizeof *tokens);
+  a->late += count == 0 || a->length + count > table_length;
+  if (a->late) return;
+  memcpy(a->beginning + a->length, tokens, count * sizeof *tokens);
+  a->length += count;
 }
 static void on_done(void* user, sluice_result const* result) {
   answer* const a = user;
   ++a->done;
   a->differences += differs(a->way, a->source, a->seed, result);
-  a->differences += result->count > 0 && a->settled > 0 &&
+  a->differences += result->count > 0 && a->told > 0 &&
                     memcmp(a->beginning, result->hypotheses[0].tokens, a->length * sizeof(sluice_token)) != 0;
 }
 /* Another request, submitted and withdrawn by the server's own thread, so that nothing comes between. */
@@ -334,7 +336,7 @@ static void serves(table* t) {
     for (i = 0; i < sentences; ++i) {
       sluice_delivery delivery = sluice_delivery_init();
       uint64_t id = 0;
-      delivery.user = &answers[i], delivery.done = on_done, delivery.settled = on_settled;
+      delivery.user = &answers[i], delivery.done = on_done, delivery.delta = on_delta;
       answers[i].way = way, answers[i].source = sources[i], answers[i].seed = 77;
       requests[i].seed = &answers[i].seed;
       CHECK(sluice_server_submit(server, &requests[i], &delivery, &id) == SLUICE_OK);
@@ -346,7 +348,7 @@ static void serves(table* t) {
       CHECK(answers[i].done == 1);
       CHECK(answers[i].late == 0);
       CHECK(answers[i].differences == 0);
-      settled += answers[i].settled;
+      settled += answers[i].told;
     }
     /* Samples settle nothing, and of some short items nothing is certain before the end. */
     CHECK(samples(way) || way == drawing || way == chosen || settled > 0);

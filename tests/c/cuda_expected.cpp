@@ -8,7 +8,6 @@
 #include <support/emulated_launches.hpp>
 #endif
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/detail/score_format.cuh>

@@ -174,7 +174,7 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
       auto const ngrams = read_arpa(text);
       std::vector<Word> words;
       for (auto const* word : table_words) words.push_back(ngrams.find(word).value_or(-1));
-      NGramModel<> language(ngrams, table.vocabulary(), words, -0.5);
+      NGramModel<> language(ngrams, table.vocabulary(), words, {.unknown = -0.5});
       Fused model(table, language, {.weight = 0.75, .word_bonus = 0.125, .words = {3, 5}});
       return decode(model, std::vector<Request<std::uint64_t, BeamSearch>>{{.source = source}}, beam).at(0);
     }

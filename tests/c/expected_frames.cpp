@@ -11,6 +11,7 @@
 #include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/processor/hotwords.hpp>
 
@@ -60,11 +61,11 @@ Result expected(int way, MatrixView<float const> const& matrix) {
     case ctc_words:
       return found(matrix, CtcBeamSearch<NoRule, LexiconNGrams>{.language_model = {lexicon(), table(), weights}});
     case ctc_any_words:
-      return found(matrix, CtcBeamSearch<NoRule, WordNGrams>{.language_model = {table(), bytes(), weights}});
+      return found(matrix, CtcBeamSearch<NoRule, WordModel<>>{.language_model = {table(), bytes(), weights}});
     case ctc_labels: {
       std::vector<Word> words{-1, -1, -1, -1, -1};
       words[1] = *table().find("a"), words[2] = *table().find("ab"), words[4] = *table().find("cb");
-      return found(matrix, CtcBeamSearch<NoRule, TokenNGrams>{.language_model = {table(), words, {}}});
+      return found(matrix, CtcBeamSearch<NoRule, NGramModel<>>{.language_model = {table(), words, {}}});
     }
     case ctc_grammar: {
       TokenTrie const trie(bytes(), ctc_text_vocabulary(ctc_size, 0));

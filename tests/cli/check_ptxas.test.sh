@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/check-ptxas promises.   check_ptxas.test.sh SCRIPT [NVCC]
+# What tools/check-ptxas promises.   check_ptxas.test.sh SCRIPT [NVCC]
 set -euo pipefail
 check=$1 nvcc=${2:-}
 work=$(mktemp -d)

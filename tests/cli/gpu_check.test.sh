@@ -10,8 +10,9 @@ says() { grep -qF -- "$1" "$work/said" || fail "not said: $1"; }
 silent() { ! grep -qF -- "$1" "$work/said" || fail "said: $1"; }
 
 tree=$work/tree tools=$work/tools
-mkdir -p "$tree"/{scripts,docs/benchmarks,tests/libtorch} "$tools" "$work/packages/torch" "$work/packages/nvidia/cu13"/{include,lib}
-cp "$root"/scripts/{gpu-check,gpu-stages.sh,gpu-page,lib.sh} "$tree/scripts"
+mkdir -p "$tree"/{scripts,tools,docs/benchmarks,tests/libtorch} "$tools" "$work/packages/torch" "$work/packages/nvidia/cu13"/{include,lib}
+cp "$root"/scripts/{gpu-check,lib.sh} "$tree/scripts"
+cp "$root"/tools/{gpu-stages.sh,gpu-page} "$tree/tools"
 echo 'a sentence' >"$tree/tests/libtorch/sample.tokens"
 touch "$work/packages/nvidia/cu13/include/cublas_v2.h" "$work/packages/nvidia/cu13/lib/libcublas.so.13"
 ln -s "$(command -v "$python")" "$tools/python3"
@@ -45,7 +46,7 @@ rm "$WORK/running.$$"
 echo "$*, fewer $SLUICE_FEWER" >>"$WORK/sanitized"
 case $* in *racecheck*) echo "RACECHECK SUMMARY: 0 hazards displayed" ;; *) echo "ERROR SUMMARY: 0 errors" ;; esac
 STUB
-tool "$tree/scripts/gpu_peers.py" <<<'import sys
+tool "$tree/tools/gpu_peers.py" <<<'import sys
 assert "\"sluice\"" in open(sys.argv[sys.argv.index("--measured") + 1]).read()
 print("{\"name\":\"PyTorch, eager\",\"figure\":7}")'
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/gpu-page makes of figures.   gpu_page.test.sh SCRIPT PYTHON
+# What tools/gpu-page makes of figures.   gpu_page.test.sh SCRIPT PYTHON
 set -euo pipefail
 page=$1 python=$2
 work=$(mktemp -d)

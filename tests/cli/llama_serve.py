@@ -17,6 +17,7 @@ marks              what is marked is found; what cannot be marked is refused
 chat               messages in the model's template
 formats            outputs of a chat match response_format
 tools              calls of tools, whole and streamed
+thinks             what was thought comes first, at most so many tokens of it
 calls              one call, after others with results
 tokens             prompts of tokens are those of texts
 late               what was written in time is not dropped
@@ -340,12 +341,13 @@ def chats(**fields):
     whole = json.loads(text)["choices"] if code == 200 else []
     code, text, _ = post("/v1/chat/completions", {**body, "stream": True})
     check(f"{fields}, streamed: {code} {text[:300]}", code == 200)
-    found = [{"content": "", "calls": [], "finish_reason": None} for _ in whole]
+    found = [{"content": "", "reasoning": "", "calls": [], "finish_reason": None} for _ in whole]
     for chunk in text.split("\n\n")[:-2]:
         for choice in json.loads(chunk[6:])["choices"]:
             mine, delta = found[choice["index"]], choice["delta"]
             check("nothing behind the end", mine["finish_reason"] is None)
             mine["content"] += delta.get("content", "")
+            mine["reasoning"] += delta.get("reasoning_content", "")
             mine["finish_reason"] = choice["finish_reason"]
             for call in delta.get("tool_calls", []):
                 if "id" in call:
@@ -357,7 +359,7 @@ def chats(**fields):
         message = choice["message"]
         calls = message.get("tool_calls", [])
         check(f"{streamed}, not {choice}", streamed["content"] == (message["content"] or "") and
-              streamed["finish_reason"] == choice["finish_reason"] and
+              streamed["reasoning"] == message.get("reasoning_content", "") and streamed["finish_reason"] == choice["finish_reason"] and
               streamed["calls"] == [[c["function"]["name"], c["function"]["arguments"]] for c in calls])
         check("ids", len({c["id"] for c in calls}) == len(calls) and all(c["type"] == "function" for c in calls))
         check(f"null beside calls: {message}", message["content"] is None or not calls or message["content"] != "")
@@ -439,6 +441,28 @@ def calls():
         for choice in chats(messages=messages, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, seed=1, max_tokens=400):
             found = choice["message"].get("tool_calls", [])
             check(f"a call: {choice}", len(found) == 1 and valid(found[0]) and choice["finish_reason"] == "tool_calls")
+
+
+def thinks():
+    """The server has --reasoning-parser and --reasoning-budget 12; of the drawn model, </think> is a token."""
+    schema = {"type": "json_schema", "json_schema": {"name": "c", "schema": COLOR}}
+    for fields in [{"temperature": 0}, {"seed": 5, "n": 3}]:
+        for most, more in [(12, {}), (0, {"thinking_token_budget": 0}), (40, {"thinking_token_budget": 40, "logit_bias": {"130": -100}})]:
+            for rest in [{"max_tokens": 80}, {"response_format": schema}, {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False}]:
+                for choice in chats(logprobs=True, **fields, **more, **rest):
+                    message, names = choice["message"], [one["token"] for one in choice["logprobs"]["content"]]
+                    end = names.index("</think>")
+                    check(f"a budget of {most}: {names}", end <= most and (end == most or most < 40))
+                    spelled = "".join(bytes(one["bytes"]).decode() or one["token"] for one in choice["logprobs"]["content"][:end])
+                    check(f"thought: {choice}", message.get("reasoning_content", "").lstrip() == spelled.lstrip().removeprefix("<think>").lstrip())
+                    check(f"apart: {message}", "</think>" not in (message.get("reasoning_content", "") if "max_tokens" in rest else str(message)))
+                    if "tools" in rest:
+                        check(f"calls: {choice}", len(message["tool_calls"]) == 1 and valid(message["tool_calls"][0]))
+                    if "response_format" in rest:
+                        check(f"JSON: {choice}", set(json.loads(message["content"])) == {"color", "times"})
+    for value in (-1, "many", 100000):
+        code, text, _ = post("/v1/chat/completions", {"messages": ASKED, "thinking_token_budget": value})
+        check(f"{value}: {code} {text[:300]}", code == 400 and json.loads(text)["error"]["param"] == "thinking_token_budget")
 
 
 def formats():
@@ -550,6 +574,6 @@ def bodies():
 
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
  "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
- "remembers": remembers, "marks": marks, "chat": chat, "tools": tools, "calls": calls, "formats": formats,
+ "remembers": remembers, "marks": marks, "chat": chat, "tools": tools, "thinks": thinks, "calls": calls, "formats": formats,
  "tokens": tokens, "late": late, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -108,7 +108,13 @@ always=(-m json.gguf --threads 1)
 start --special --exact
 check 'formats' client formats
 check 'tools' client tools
+check 'no budget without reasoning' grep -q thinking_token_budget <(ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}], "thinking_token_budget": 1}')
 stop
+start --exact --reasoning-parser qwen3 --reasoning-budget 12
+check 'thinks' client thinks
+stop
+refused '--reasoning-budget has no effect with no --reasoning-parser' --reasoning-budget 1
+refused '--reasoning-parser' --reasoning-parser qwen
 for format in llama3_json qwen3_coder mistral kimi_k2 glm45 openai; do
   start --exact --tool-format $format
   check "calls of $format" client calls

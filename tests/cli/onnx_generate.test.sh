@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # onnx_generate.test.sh ONNX_GENERATE GRAPHS REFERENCES PIECES SAMPLE: the command line of onnx_generate, with the graphs that
-# scripts/onnx_models.py has written. REFERENCES are outputs of PyTorch with the same weights.
+# tools/onnx_models.py has written. REFERENCES are outputs of PyTorch with the same weights.
 # shellcheck disable=SC2034,SC2154  # what program.sh reads and sets
-cut=$(dirname "$(realpath "$0")")/../../scripts/onnx-cut
+cut=$(dirname "$(realpath "$0")")/../../tools/onnx-cut
 program=$(realpath "$1") graphs=$(realpath "$2") references=$(realpath "$3") pieces=$(realpath "$4") sample=$(realpath "$5")
 # shellcheck source=tests/cli/program.sh
 . "$(dirname "$(realpath "$0")")/program.sh"

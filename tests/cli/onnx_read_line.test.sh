@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# onnx_read_line.test.sh ONNX_READ_LINE PPOCR SAMPLES: the command line of onnx_read_line, with what scripts/fetch-ppocr has put into the
+# onnx_read_line.test.sh ONNX_READ_LINE PPOCR SAMPLES: the command line of onnx_read_line, with what tools/fetch-ppocr has put into the
 # folder PPOCR, and pictures of read_line. What it finds is compared with what is written there, and with best path and sum of all
 # alignments as Python computes them from the frames alone.
 # shellcheck disable=SC2034,SC2154  # what program.sh reads and sets

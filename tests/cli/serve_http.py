@@ -45,9 +45,9 @@ def stream(options):
     check("code of a stream", code == 200 and response.getheader("Content-Type") == "text/event-stream")
     settled, results, ended = {}, {}, 0
     for name, data in events(text):
-        if name == "settled":
-            check("settled text grows", data["text"].startswith(settled.get(data["index"], "")))
-            settled[data["index"]] = data["text"]
+        if name == "delta":
+            check("a delta has text", data["text"] and data["index"] not in results)
+            settled[data["index"]] = settled.get(data["index"], "") + data["text"]
         if name == "result":
             check("one result each", data["index"] not in results)
             results[data["index"]] = data["text"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# transcribe.test.sh TRANSCRIBE WHISPER: the command line of transcribe, with what scripts/fetch-whisper has put into the folder WHISPER.
+# transcribe.test.sh TRANSCRIBE WHISPER: the command line of transcribe, with what tools/fetch-whisper has put into the folder WHISPER.
 # Speech comes from espeak-ng, where it is there.
 # shellcheck disable=SC2034,SC2154  # what program.sh reads and sets
 program=$(realpath "$1") folder=$(realpath "$2")

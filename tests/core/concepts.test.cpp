@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Archetypes: one type that has just what a concept asks for, and for each requirement one that lacks it.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
-#include <sluice/core/schedule.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <support/catch.hpp>
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defaults: they are documented, and users' searches, models and schedules rely on them.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
+#include <sluice/decode/schedule.hpp>
 #include <sluice/speculative/acceptance.hpp>
 
 #include <support/catch.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain values of core/, against other ways to the same thing.
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/plan.hpp>

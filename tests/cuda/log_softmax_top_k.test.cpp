@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a device; skipped where there is none. What the kernel computes is tested without one: unit/cuda_host/emulation.numeric.
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/detail/line_launch.cuh>
 #include <sluice/cuda/line/detail/line_plan.cuh>

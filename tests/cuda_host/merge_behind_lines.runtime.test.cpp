@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge behind the last line of a group, against the merge as a launch of its own, on an emulated device.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/expand/log_softmax_top_k.cuh>
 #include <sluice/cuda/line/detail/line_plan.cuh>

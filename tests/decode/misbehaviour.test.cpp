@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches, expanders and schedules that break their contracts: they fail alone, and the message names the clause.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
-#include <sluice/core/schedule.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is fed before a search is told anything: how many calls it takes, how a prefix is scored, who is told what.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each line of a trace against what docs/viewer.md says stands in it, put together by somebody else.
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/trace_file.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules that want to see some, choose the youngest, or look at turns; models and searches that throw where few do.
 #include <sluice/core/error.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/schedule.hpp>

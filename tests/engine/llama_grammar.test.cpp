@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokens that a grammar allows, beside those of llama.cpp's own grammar sampler, over vocabularies of real models.
 #include <sluice/engine/llama.hpp>
-#include <sluice/engine/llama_tokenizer.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/grammar.hpp>
 #include <sluice/grammar/structure.hpp>
@@ -141,7 +140,7 @@ struct Beside {
 
 TEST_CASE("a grammar allows what llama.cpp's sampler allows") {
   if (*SLUICE_LLAMA_MODELS == 0) {
-    std::cout << "SKIPPED: needs vocabularies, as scripts/fetch-llama brings them\n";
+    std::cout << "SKIPPED: needs vocabularies, as tools/fetch-llama brings them\n";
     return;
   }
   begin_llama();

@@ -5,7 +5,6 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
-#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/language_model.hpp>

@@ -5,12 +5,12 @@
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
-#include <sluice/frames/asg_frames.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
 #include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
@@ -325,8 +325,8 @@ TEST_CASE("pyctcdecode's bunny: n-grams and hotwords change the first word", "[c
   std::ifstream stream(folder / "libri/bugs_bunny_kenlm.arpa");
   auto const table = read_arpa(stream);
   auto const grams = [&](double weight) {
-    return CtcBeamSearch<NoRule, WordNGrams>{
-        .language_model = WordNGrams(table, both.bytes(), {.weight = weight, .bonus = 1.5, .unknown = -10})};
+    return CtcBeamSearch<NoRule, WordModel<>>{
+        .language_model = WordModel<>(table, both.bytes(), {.weight = weight, .bonus = 1.5, .unknown = -10})};
   };
   // pyctcdecode's hotwords are whole words. Here phrases are of labels, so the space after the word belongs to them: without it the best
   // text is "bugsny bunny".
@@ -341,7 +341,7 @@ TEST_CASE("pyctcdecode's bunny: n-grams and hotwords change the first word", "[c
   CHECK(both.best(grams(0), kind) == "bunny bunny");
   CHECK(both.best(grams(1), kind) == "bugs bunny");
   CHECK(both.best(CtcBeamSearch<Bias>{.rule = words({"bugs"}, 10)}, kind) == "bugs bunny");
-  CtcBeamSearch<Bias, WordNGrams> fused{.rule = words({"bunny"}, 40), .language_model = grams(0.5).language_model};
+  CtcBeamSearch<Bias, WordModel<>> fused{.rule = words({"bunny"}, 40), .language_model = grams(0.5).language_model};
   CHECK(both.best(fused, kind) == "bunny bunny");
   fused.rule = words({"bugs", "bunny"}, 40);
   CHECK(both.best(fused, kind) == "bugs bunny");

@@ -45,7 +45,7 @@ using namespace sluice::test;
 
 namespace {
 
-static_assert(LanguageModel<TokenNGrams> && LanguageModel<WordNGrams> && LanguageModel<LexiconNGrams>);
+static_assert(LanguageModel<NGramModel<>> && LanguageModel<WordModel<>> && LanguageModel<LexiconNGrams>);
 static_assert(detail::RestrictingProcessor<Lexicon>);
 
 constexpr auto no = -std::numeric_limits<double>::infinity();
@@ -160,7 +160,7 @@ struct CountedNGrams {
 
   explicit CountedNGrams(NGramTable const& table)
       : plain(table, {.size = 5, .bos = 3, .eos = {1}, .never = {3}}, {table.word("a"), 0, table.word("b"), 0, -1},
-              -0.5) {}
+              {.unknown = -0.5}) {}
   Vocabulary vocabulary() const { return model.vocabulary(); }
   void start(std::span<Source const* const> sources, std::span<Slot const> numbers) { model.start(sources, numbers); }
   void release(std::span<Slot const> numbers) { model.release(numbers); }
@@ -320,22 +320,22 @@ TEST_CASE("the words of a lexicon's output, and where they are", "[ctc]") {
 
 TEST_CASE("n-grams of tokens", "[ctc][ngram]") {
   check_all(
-      CtcBeamSearch<NoRule, TokenNGrams>{}, [](Text const&) { return 0.0; }, 1);
+      CtcBeamSearch<NoRule, NGramModel<>>{}, [](Text const&) { return 0.0; }, 1);
   check_all(
-      CtcBeamSearch<NoRule, WordNGrams>{}, [](Text const&) { return 0.0; }, 1);
+      CtcBeamSearch<NoRule, WordModel<>>{}, [](Text const&) { return 0.0; }, 1);
   check_all(
       CtcBeamSearch<NoRule, LexiconNGrams>{}, [](Text const&) { return 0.0; }, 1);
   auto const grams = grams_of({"a", "b"});  // the space is unknown
   auto const table = table_of(grams);
-  TokenNGrams const model(table, {-1, table.word("a"), table.word("b"), -1},
-                          {.weight = 0.7, .bonus = 0.4, .unknown = -0.5});
-  check_all(CtcBeamSearch<NoRule, TokenNGrams>{.language_model = model}, [&](Text const& text) {
+  NGramModel<> const model(table, {-1, table.word("a"), table.word("b"), -1},
+                           {.weight = 0.7, .bonus = 0.4, .unknown = -0.5});
+  check_all(CtcBeamSearch<NoRule, NGramModel<>>{.language_model = model}, [&](Text const& text) {
     std::vector<std::string> words;
     for (auto const token : text) words.push_back(token == 3 ? "?" : std::string(1, letters[std::size_t(token)]));
     return 0.7 * naive(grams, words, -0.5) + 0.4 * double(words.size());
   });
   auto const vocabulary = ctc_text_vocabulary(4, 0);
-  check_narrow(CtcBeamSearch<NoRule, TokenNGrams>{.language_model = model}, replayed(model, vocabulary), 4);
+  check_narrow(CtcBeamSearch<NoRule, NGramModel<>>{.language_model = model}, replayed(model, vocabulary), 4);
 }
 
 TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
@@ -343,12 +343,12 @@ TEST_CASE("n-grams of words, of any words and of a lexicon's", "[ctc][ngram]") {
   auto const table = table_of(grams);
   FusionWeights const weights{.weight = 0.6, .bonus = 0.8, .unknown = -1.5};
   auto const vocabulary = ctc_text_vocabulary(4, 0);
-  WordNGrams const open(table, bytes, weights);
-  check_all(CtcBeamSearch<NoRule, WordNGrams>{.language_model = open}, [&](Text const& text) {
+  WordModel<> const open(table, bytes, weights);
+  check_all(CtcBeamSearch<NoRule, WordModel<>>{.language_model = open}, [&](Text const& text) {
     auto const words = words_of(written(text));
     return 0.6 * naive(grams, words, -1.5) + 0.8 * double(words.size());
   });
-  check_narrow(CtcBeamSearch<NoRule, WordNGrams>{.language_model = open}, replayed(open, vocabulary), 4);
+  check_narrow(CtcBeamSearch<NoRule, WordModel<>>{.language_model = open}, replayed(open, vocabulary), 4);
 
   // "ab" and "c" are spelt alike; "new" is not in the table.
   std::vector<Spelling> const spellings{{"ab", {1, 2}},     {"c", {1, 2}},   {"a", {1}},
@@ -399,18 +399,18 @@ TEST_CASE("any model as a language model: one row for each new prefix, those of 
   std::vector<MatrixView<float const>> sources;
   for (auto const& frames : all) sources.push_back(frames.view());
   CtcFrames<> frames(4, 0, Kind::log_probs);
-  CtcBeamSearch<NoRule, TokenNGrams> const inside{
+  CtcBeamSearch<NoRule, NGramModel<>> const inside{
       .width = 6,
       .n_best = 3,
-      .language_model = TokenNGrams(table, {-1, table.word("a"), table.word("b"), -1}, weights)};
+      .language_model = NGramModel<>(table, {-1, table.word("a"), table.word("b"), -1}, weights)};
   auto const expected = decode(frames, sources, inside);
   std::uint64_t rows = 0;
   std::vector<Result> first;
   for (auto const block : {64, 5})
     for (auto const size : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
       CountedNGrams language(table);
-      WithTextModel model(frames, language, {0, 0, 2, 4});
-      CtcBeamSearch<NoRule, TextModel> const search{
+      WithLanguageModel model(frames, language, {0, 0, 2, 4});
+      CtcBeamSearch<NoRule, FusionWeights> const search{
           .width = 6, .n_best = 3, .block = block, .language_model = {weights}};
       Decoder decoder(model, search, Streaming{.size = size, .refill_below = 1.0});
       for (auto const& source : sources) decoder.submit({.source = source});
@@ -438,9 +438,9 @@ TEST_CASE("any model as a language model: one row for each new prefix, those of 
     }
   // A label that stands for no token is impossible, at any weight.
   CountedNGrams language(table);
-  WithTextModel model(frames, language, {0, 0, -1, 4});
+  WithLanguageModel model(frames, language, {0, 0, -1, 4});
   auto const without =
-      decode(model, sources, CtcBeamSearch<NoRule, TextModel>{.width = 6, .language_model = {{.weight = 0}}});
+      decode(model, sources, CtcBeamSearch<NoRule, FusionWeights>{.width = 6, .language_model = {.weight = 0}});
   auto const forbidden = decode(frames, sources, CtcBeamSearch<ForbidTokens>{.width = 6, .rule = {{2}}});
   for (std::size_t i = 0; i < without.size(); ++i) {
     REQUIRE(without[i].hypotheses.size() == 1);
@@ -448,20 +448,20 @@ TEST_CASE("any model as a language model: one row for each new prefix, those of 
     CHECK_THAT(without[i].hypotheses[0].score, WithinAbs(forbidden[i].hypotheses[0].score, 1e-9));
   }
   auto const other =
-      decode(model, sources, CtcBeamSearch<NoRule, TextModel>{.width = 6, .blank = 1, .language_model = {weights}})
+      decode(model, sources, CtcBeamSearch<NoRule, FusionWeights>{.width = 6, .blank = 1, .language_model = {weights}})
           .at(0);
   CHECK(other.failure == Failure::bad_request);
   CHECK(other.message == "sluice: blank = 1: must be that of the model beside the language model, 0");
-  CHECK_THROWS_WITH(WithTextModel(frames, language, {0}),
-                    "sluice: WithTextModel: tokens.size() = 1: must be the number of labels, 4");
-  CHECK_THROWS_WITH(WithTextModel(frames, language, {0, 1, 2, 5}),
-                    "sluice: WithTextModel: token = 5: is outside the vocabulary of 5");
+  CHECK_THROWS_WITH(WithLanguageModel(frames, language, {0}),
+                    "sluice: WithLanguageModel: tokens.size() = 1: must be the number of labels, 4");
+  CHECK_THROWS_WITH(WithLanguageModel(frames, language, {0, 1, 2, 5}),
+                    "sluice: WithLanguageModel: token = 5: is outside the vocabulary of 5");
 }
 
 TEST_CASE("rules and language models that do not suit are named", "[ctc]") {
   auto const table = table_of(grams_of({"a"}));
-  CHECK_THROWS_WITH(TokenNGrams(table, {9}), "sluice: TokenNGrams: word = 9: the table has 4");
-  CHECK_THROWS_WITH(TokenNGrams(table, {}, {.weight = -1}),
+  CHECK_THROWS_WITH(NGramModel<>(table, {9}), "sluice: NGramModel: word = 9: the table has 4");
+  CHECK_THROWS_WITH(NGramModel<>(table, {}, {.weight = -1}),
                     "sluice: weights.weight = -1.000000: must be a number >= 0");
   CHECK_THROWS_WITH(LexiconNGrams(Lexicon(), table), "sluice: LexiconNGrams: lexicon = empty: must have words");
   RandomFrames const frames(1, 5, 4);
@@ -471,10 +471,10 @@ TEST_CASE("rules and language models that do not suit are named", "[ctc]") {
     CHECK(result.failure == Failure::bad_request);
     return result.message;
   };
-  CHECK(told(CtcBeamSearch<NoRule, TokenNGrams>{.language_model = TokenNGrams(table, {0, 0})})
-            .find("TokenNGrams: words.size() = 2: must be that of the vocabulary, 4") != std::string::npos);
-  CHECK(told(CtcBeamSearch<NoRule, WordNGrams>{.language_model = WordNGrams(table, {})})
-            .find("WordNGrams: bytes.size() = 0: must be that of the vocabulary, 4") != std::string::npos);
+  CHECK(told(CtcBeamSearch<NoRule, NGramModel<>>{.language_model = NGramModel<>(table, {0, 0})})
+            .find("NGramModel: words.size() = 2: must be that of the vocabulary, 4") != std::string::npos);
+  CHECK(told(CtcBeamSearch<NoRule, WordModel<>>{.language_model = WordModel<>(table, {})})
+            .find("WordModel: bytes.size() = 0: must be that of the vocabulary, 4") != std::string::npos);
   CHECK(
       told(CtcBeamSearch<Factor>{}).find("a rule's edit: penalty = 2.000000: a search over frames has no one score") !=
       std::string::npos);

@@ -18,6 +18,7 @@
 #include <sluice/frames/lexicon.hpp>
 #include <sluice/frames/transducer.hpp>
 #include <sluice/frames/transducer_beam.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/search/greedy.hpp>
@@ -337,9 +338,9 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
     SECTION("an n-gram, trial " + std::to_string(trial)) {
       auto const words = table();
       std::vector<char> letters{'a', 'b', 'c'};
-      auto search = prepare(TransducerBeam<NoRule, TokenNGrams>{});
+      auto search = prepare(TransducerBeam<NoRule, NGramModel<>>{});
       search.language_model =
-          TokenNGrams(words, {words.word("a"), words.word("b"), words.word("c")}, {.weight = 0.5, .bonus = 0.25});
+          NGramModel<>(words, {words.word("a"), words.word("b"), words.word("c")}, {.weight = 0.5, .bonus = 0.25});
       check_all(all_with([&](std::vector<Token> const& labels) {
                   return 0.5 * of_trigrams(labels, letters) + 0.25 * static_cast<double>(labels.size());
                 }),
@@ -782,7 +783,7 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerTokens{.labels = 3, .label_frames = 2147483647}, "tokens.label_frames = 2147483647");
   refused(TransducerTokens{.labels = 2147483647, .durations = {0, 1}}, "tokens.durations = 2");
   refused(TransducerBeam<>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
-  refused(TransducerBeam<NoRule, TextModel>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
+  refused(TransducerBeam<NoRule, FusionWeights>{.tokens = tokens, .width = 2147483647}, "width = 2147483647");
   refused(TransducerBeam<>{.tokens = tokens, .width = 0}, "width = 0");
   refused(TransducerBeam<>{.tokens = tokens, .width = 2, .n_best = 3}, "n_best = 3");
   refused(TransducerBeam<>{.tokens = tokens, .candidates = -1}, "candidates = -1");
@@ -794,8 +795,8 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   refused(TransducerBeam<>{.tokens = tokens, .order = TransducerOrder::alignment, .endpoint = {.longest = 9}},
           "TransducerOrder::frames");
   refused(TransducerGreedy<>{.tokens = tokens, .endpoint = {.longest = -1}}, "endpoint.longest = -1");
-  refused(TransducerBeam<NoRule, TextModel>{.tokens = tokens, .language_model = {{.weight = -1}}}, "weight = -1");
-  refused(TransducerGreedy<NoRule, TextModel>{.tokens = tokens, .language_model = {{.weight = -1}}}, "weight = -1");
+  refused(TransducerBeam<NoRule, FusionWeights>{.tokens = tokens, .language_model = {.weight = -1}}, "weight = -1");
+  refused(TransducerGreedy<NoRule, FusionWeights>{.tokens = tokens, .language_model = {.weight = -1}}, "weight = -1");
   refused(TransducerBeam<>{}, "tokens.labels = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .most_symbols = 0}, "most_symbols = 0");
   refused(TransducerGreedy<>{.tokens = tokens, .candidates = 0}, "candidates = 0");
@@ -811,6 +812,6 @@ TEST_CASE("options and requests that a search over a transducer refuses") {
   CHECK(request({.prefix = {1}}, {.tokens = tokens}).find("prefix") != std::string::npos);
   CHECK(request({.confidence = {.entropy = true}}, {.tokens = tokens}).find("confidence = asked for") !=
         std::string::npos);
-  TransducerBeam<NoRule, TokenNGrams> const few{.tokens = tokens, .language_model = TokenNGrams(table(), {0})};
+  TransducerBeam<NoRule, NGramModel<>> const few{.tokens = tokens, .language_model = NGramModel<>(table(), {0})};
   CHECK(run_one(lines, {1, 2}, few).message.find("words.size() = 1") != std::string::npos);
 }

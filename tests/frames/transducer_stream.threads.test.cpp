@@ -152,8 +152,8 @@ std::vector<Utterance> utterances(std::size_t count, std::int32_t longest) {
 
 static_assert(GrowingModel<SpokenModel> && !GrowingModel<Transducer<HashedNetwork>>);
 static_assert(WaitingSearch<TransducerBeam<>> && WaitingSearch<TransducerGreedy<>>);
-static_assert(GrowingModel<WithTextModel<SpokenModel, HashedTextModel>>);
-static_assert(!GrowingModel<WithTextModel<Transducer<HashedNetwork>, HashedTextModel>>);
+static_assert(GrowingModel<WithLanguageModel<SpokenModel, HashedTextModel>>);
+static_assert(!GrowingModel<WithLanguageModel<Transducer<HashedNetwork>, HashedTextModel>>);
 
 }  // namespace
 
@@ -302,7 +302,7 @@ namespace {
 template <class S>
 void check_enumerated(HashedLines const& lines, HashedText const& text, Utterance const& utterance,
                       AlignmentLimits const& limits, S search) {
-  auto const& weights = search.language_model.weights;
+  auto const& weights = search.language_model;
   auto const expected = all_labellings(lines, utterance, limits, [&](std::vector<Token> const& labels) {
     return weights.weight * text.log_prob(labels) + weights.bonus * static_cast<double>(labels.size());
   });
@@ -310,7 +310,7 @@ void check_enumerated(HashedLines const& lines, HashedText const& text, Utteranc
   HashedTextModel language(text);
   std::vector<Token> tokens;
   for (Token label = 0; label < lines.tokens.labels; ++label) tokens.push_back(label + 2);
-  WithTextModel both(model, language, tokens);
+  WithLanguageModel both(model, language, tokens);
   search.width = search.n_best = 800, search.candidates = 100;
   for (auto const size : {0, 2}) {
     auto const result = in_chunks(both, {utterance}, search, Batched{.size = 1}, size).at(0);
@@ -338,10 +338,8 @@ TEST_CASE("any model beside a transducer: sums over all alignments, with what it
     if (trial % 4 == 3) lines.tokens.big_blanks = {{.token = static_cast<Token>((trial + 1) % 3), .frames = 2}};
     Utterance const utterance{random(), static_cast<std::int32_t>(random() % 4)};
     INFO("trial " << trial << ", " << utterance.frames << " frames");
-    TransducerBeam<NoRule, TextModel> search{.tokens = lines.tokens,
-                                             .most_symbols = 2,
-                                             .most_labels = 3,
-                                             .language_model = {{.weight = 0.7, .bonus = 0.25}}};
+    TransducerBeam<NoRule, FusionWeights> search{
+        .tokens = lines.tokens, .most_symbols = 2, .most_labels = 3, .language_model = {.weight = 0.7, .bonus = 0.25}};
     check_enumerated(lines, text, utterance, {.most_symbols = 2, .most_labels = 3}, search);
     search.order = TransducerOrder::alignment;
     check_enumerated(lines, text, utterance, {.most_labels = 3, .most_labels_a_frame = 2}, search);
@@ -356,13 +354,13 @@ TEST_CASE("a text goes on as far as a slot of the language model holds, and text
     HashedLines lines{.tokens = {.labels = 3}, .scale = 3};
     if (trial % 2 == 1) lines.tokens.durations = {0, 1, 2};
     Utterance const utterance{random(), 1 + static_cast<std::int32_t>(random() % 3)};
-    TransducerBeam<NoRule, TextModel> search{
-        .tokens = lines.tokens, .most_symbols = 2, .language_model = {{.weight = 0.7, .bonus = 0.25}}};
+    TransducerBeam<NoRule, FusionWeights> search{
+        .tokens = lines.tokens, .most_symbols = 2, .language_model = {.weight = 0.7, .bonus = 0.25}};
     search.width = search.n_best = 800, search.candidates = 100;
     auto const with = [&](Limits const& most, std::int32_t labels) {
       SpokenModel model{SpokenNetwork(lines)};
       HashedTextModel language(text, most);
-      WithTextModel both(model, language, tokens);
+      WithLanguageModel both(model, language, tokens);
       search.most_labels = labels;
       return in_chunks(both, {utterance}, search, Batched{.size = 1}, 0).at(0);
     };
@@ -370,13 +368,13 @@ TEST_CASE("a text goes on as far as a slot of the language model holds, and text
     check_same(with({.length = 1}, 0), with({.length = 1}, 1));
   }
   HashedLines const lines{.tokens = {.labels = 3}, .scale = 5, .blank_logit = 1};
-  TransducerBeam<NoRule, TextModel> const search{
-      .tokens = lines.tokens, .width = 4, .language_model = {{.weight = 0.5}}};
+  TransducerBeam<NoRule, FusionWeights> const search{
+      .tokens = lines.tokens, .width = 4, .language_model = {.weight = 0.5}};
   auto const all = utterances(12, 20);
   auto const with = [&](Limits const& most, std::uint64_t& restarted) {
     SpokenModel model{SpokenNetwork(lines)};
     HashedTextModel language(text, most);
-    WithTextModel both(model, language, tokens);
+    WithLanguageModel both(model, language, tokens);
     Decoder decoder(both, search, Streaming{.size = 6, .refill_below = 1.0});
     for (auto const& one : all) decoder.submit({.source = {one, true}});
     std::vector<Result> results(all.size());
@@ -433,7 +431,7 @@ TEST_CASE("greedy decoding with a language model takes the best sum at every ste
     sum += weights.weight * text.log_prob(key, 1);
     SpokenModel model{SpokenNetwork(lines)};
     HashedTextModel language(text);
-    WithTextModel both(model, language, {2, 3, 4, 5});
+    WithLanguageModel both(model, language, {2, 3, 4, 5});
     auto const check = [&](std::vector<Result> const& results) {
       auto const& h = results.at(0).hypotheses.at(0);
       INFO("trial " << trial);
@@ -442,7 +440,7 @@ TEST_CASE("greedy decoding with a language model takes the best sum at every ste
     };
     Batched const schedule{.size = 1};
     check(in_chunks(both, {utterance},
-                    TransducerGreedy<NoRule, TextModel>{
+                    TransducerGreedy<NoRule, FusionWeights>{
                         .tokens = lines.tokens, .most_symbols = 2, .candidates = 20, .language_model = {weights}},
                     schedule, 1));
     check(in_chunks(model, {utterance},
@@ -468,7 +466,7 @@ TEST_CASE("a model beside a transducer is asked once for each output, for all ut
     for (auto const size : {0, 1, 4, 37})
       for (auto const batch : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
         HashedTextModel language(text);
-        WithTextModel both(model, language, tokens);
+        WithLanguageModel both(model, language, tokens);
         Streaming const schedule{.size = batch, .refill_below = 1.0};
         auto const results = in_chunks(both, all, beside, schedule, size);
         if (first.empty()) first = results, rows = language.fed;
@@ -490,7 +488,7 @@ TEST_CASE("a model beside a transducer is asked once for each output, for all ut
     return rows;
   };
   using Inside = TransducerBeam<NoRule, HashedTextScore>;
-  using Beside = TransducerBeam<NoRule, TextModel>;
+  using Beside = TransducerBeam<NoRule, FusionWeights>;
   HashedTextScore const score(text, weights);
   TransducerTokens const rnnt{.labels = 5, .blank = 4}, tdt{.labels = 5, .blank = 4, .durations = {0, 1, 3}};
   Endpoint const endpoint{.silence = 6, .longest = 40};
@@ -503,17 +501,18 @@ TEST_CASE("a model beside a transducer is asked once for each output, for all ut
         Beside{.tokens = tdt, .width = 4, .n_best = 3, .endpoint = endpoint, .language_model = {weights}}, false);
   auto const greedy_rows =
       check(rnnt, TransducerGreedy<NoRule, HashedTextScore>{.tokens = rnnt, .language_model = score},
-            TransducerGreedy<NoRule, TextModel>{.tokens = rnnt, .language_model = {weights}}, true);
+            TransducerGreedy<NoRule, FusionWeights>{.tokens = rnnt, .language_model = {weights}}, true);
   check(tdt, TransducerGreedy<NoRule, HashedTextScore>{.tokens = tdt, .endpoint = endpoint, .language_model = score},
-        TransducerGreedy<NoRule, TextModel>{.tokens = tdt, .endpoint = endpoint, .language_model = {weights}}, true);
+        TransducerGreedy<NoRule, FusionWeights>{.tokens = tdt, .endpoint = endpoint, .language_model = {weights}},
+        true);
   // Greedy decoding: a row for each text's beginning, and one for each label.
   HashedLines const lines{.tokens = rnnt, .scale = 5, .blank_logit = 2};
   SpokenModel model{SpokenNetwork(lines)};
   HashedTextModel language(text);
-  WithTextModel both(model, language, tokens);
+  WithLanguageModel both(model, language, tokens);
   auto labels = all.size();
   for (auto const& result :
-       in_chunks(both, all, TransducerGreedy<NoRule, TextModel>{.tokens = rnnt, .language_model = {weights}},
+       in_chunks(both, all, TransducerGreedy<NoRule, FusionWeights>{.tokens = rnnt, .language_model = {weights}},
                  Batched{.size = 9}, 0))
     labels += result.hypotheses.at(0).tokens.size();
   CHECK(greedy_rows == labels);
@@ -525,11 +524,11 @@ TEST_CASE(
   HashedLines const lines{.tokens = {.labels = 4, .blank = 1}, .scale = 4};
   SpokenModel model{SpokenNetwork(lines)};
   HashedTextModel language(HashedText{.labels = 4});
-  WithTextModel both(model, language, {2, -1, -1, 5});
+  WithLanguageModel both(model, language, {2, -1, -1, 5});
   auto const results =
       in_chunks(both, utterances(20, 12),
-                TransducerBeam<NoRule, TextModel>{
-                    .tokens = lines.tokens, .width = 20, .n_best = 20, .language_model = {{.weight = 0}}},
+                TransducerBeam<NoRule, FusionWeights>{
+                    .tokens = lines.tokens, .width = 20, .n_best = 20, .language_model = {.weight = 0}},
                 Batched{.size = 5}, 0);
   std::size_t labels = 0;
   for (auto const& result : results)
@@ -538,8 +537,8 @@ TEST_CASE(
       for (auto const label : h.tokens) CHECK((label == 0 || label == 3));
     }
   CHECK(labels > 100);
-  CHECK_THROWS_AS(WithTextModel(model, language, {2, 3, 4}), std::invalid_argument);
-  CHECK_THROWS_AS(WithTextModel(model, language, {2, 3, 4, 99}), std::invalid_argument);
+  CHECK_THROWS_AS(WithLanguageModel(model, language, {2, 3, 4}), std::invalid_argument);
+  CHECK_THROWS_AS(WithLanguageModel(model, language, {2, 3, 4, 99}), std::invalid_argument);
 
   auto const open = decode(model, std::vector<Spoken>{{{1, 5}, false}}, TransducerBeam<>{.tokens = lines.tokens}).at(0);
   CHECK(open.failure == Failure::source);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text as a JSON schema: what its grammar accepts is JSON, with and without white space. And as a structural tag.
-#include <sluice/grammar/structural_tag.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <fuzz/compiled.hpp>
 

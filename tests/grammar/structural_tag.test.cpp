@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <support/catch.hpp>
 

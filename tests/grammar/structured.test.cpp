@@ -3,9 +3,9 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
 #include <sluice/search/beam_search.hpp>

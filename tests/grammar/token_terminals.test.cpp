@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <support/catch.hpp>
 

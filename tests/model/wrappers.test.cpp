@@ -4,6 +4,7 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/deprecated.hpp>
+#include <sluice/frames/ctc_beam_search.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
@@ -11,6 +12,7 @@
 #include <sluice/model/fused.hpp>
 #include <sluice/model/projected.hpp>
 #include <sluice/model/restarting.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/speculative/draft_model.hpp>
 #include <sluice/speculative/heads.hpp>
 #include <sluice/speculative/prompt_lookup.hpp>
@@ -164,7 +166,7 @@ TEST_CASE("what wrappers of models pass on", "[wrappers]") {
   // Several models have several guesses and attachments; the lines of frames are not those of a text.
   CHECK(passes<Ensemble<Model_, Model_>>() == "release encode");
   CHECK(passes<EnsembleOf<Model_>>() == "release encode");
-  CHECK(passes<WithTextModel<Model_, Language>>() == "release");
+  CHECK(passes<WithLanguageModel<Model_, Language>>() == "release");
 
   using Stream = Growing<all>;
   CHECK(grows<Checked<Stream>>);
@@ -174,12 +176,13 @@ TEST_CASE("what wrappers of models pass on", "[wrappers]") {
   CHECK(grows<Speculated<Growing<all, Hidden<float>>, DraftHeads<Heads, Layer>>>);
   CHECK(grows<Projected<Growing<all, Hidden<float>>, Layer>>);
   CHECK(grows<TokenByToken<Growing<plain>>>);
-  CHECK(grows<WithTextModel<Stream, Language>>);
+  CHECK(grows<WithLanguageModel<Stream, Language>>);
   // Fused, Ensemble, Restarting and AnyModel do not compile with one.
 
-  std::set<std::string> const wrappers{"Checked",       "Speculated",  "Projected",  "TokenByToken", "AnyModel",
-                                       "Fused",         "Interpolate", "Restarting", "Ensemble",     "EnsembleOf",
-                                       "WithTextModel", "WithDraft",   "WithHeads",  "WithLookup",   "WithSuffixCache"},
+  std::set<std::string> const wrappers{"Checked",   "Speculated", "Projected",         "TokenByToken",
+                                       "AnyModel",  "Fused",      "Interpolate",       "Restarting",
+                                       "Ensemble",  "EnsembleOf", "WithLanguageModel", "WithDraft",
+                                       "WithHeads", "WithLookup", "WithSuffixCache"},
       models{"Llama",     "OnnxEncoderDecoder", "OnnxDecoder", "AsgFrames", "CtcFrames",        "CtcPrefixModel",
              "CtcStream", "Transducer",         "NGramModel",  "WordModel", "CTranslate2Model", "CTranslate2"};
   std::ifstream file(SLUICE_SOURCE_DIR "/docs/api.txt");
@@ -227,6 +230,17 @@ TEST_CASE("the limits of wrappers are those of their models", "[wrappers]") {
   std::vector<Model_*> const both{&model, &other};
   check("EnsembleOf", EnsembleOf<Model_>(std::span<Model_* const>(both)), own);
   // Slots of frames and of texts hold different tokens: the wrapper keeps to both limits itself.
-  check("WithTextModel", WithTextModel<Model_, Language>(model, language, {0, 1, 2, 3, 4}),
+  check("WithLanguageModel", WithLanguageModel<Model_, Language>(model, language, {0, 1, 2, 3, 4}),
         {.slot_count = least.slot_count});
+}
+
+TEST_CASE("the earlier names of language models beside frames are still there", "[wrappers]") {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  static_assert(std::is_same_v<TokenNGrams, NGramModel<>> && std::is_same_v<WordNGrams, WordModel<>>);
+  static_assert(std::is_same_v<WithTextModel<Model_, Language>, WithLanguageModel<Model_, Language>>);
+  CtcBeamSearch<NoRule, TextModel> const search{.language_model = {{.weight = 0.5}}};
+#pragma GCC diagnostic pop
+  CHECK(search.language_model.weight == 0.5);
+  CHECK(search.slot_count() > 1);  // texts are rows of the model
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/core/language_model.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/model/any_model.hpp>
 #include <sluice/model/checked.hpp>
@@ -102,7 +103,7 @@ TEST_CASE("tokens may be other than words: unknown, several for one word, severa
     for (auto const& word : words) numbers.push_back(word.empty() ? -1 : table.word(word));
     numbers[2] = numbers[6] = 0;  // eos: whatever stands here
     // Token 1 is bos, and unknown otherwise.
-    NGramModel model(table, {.size = 8, .bos = 1, .eos = {2, 6}}, numbers, -0.5);
+    NGramModel model(table, {.size = 8, .bos = 1, .eos = {2, 6}}, numbers, {.unknown = -0.5});
     std::vector<Token> tokens{1};
     for (auto n = random() % 6; n > 0; --n)
       tokens.push_back(static_cast<Token>(std::vector{0, 3, 4, 5, 7}[random() % 5]));
@@ -110,6 +111,36 @@ TEST_CASE("tokens may be other than words: unknown, several for one word, severa
     expected[1] -= 0.5, expected[5] -= 0.5;
     CHECK(difference(line_after(model, {}, tokens), expected, 1e-5) == -1);
   }
+}
+
+TEST_CASE("as a language model of texts it adds what its lines say, weighted", "[ngram]") {
+  FusionWeights const weights{.weight = 0.7, .bonus = 0.25, .unknown = -0.5};
+  Vocabulary const labels{.size = 8, .bos = 1, .eos = {2}}, texts{.size = 8, .bos = 1, .eos = {1}};
+  std::vector<Word> const numbers{3, -1, 0, 4, 3, -1, 5, 6};
+  std::mt19937_64 random(12);
+  for (std::size_t round = 0; round < times(20u); ++round) {
+    auto const table = table_of(random_ngrams(random, 1 + random() % 4, 6, random() % 60));
+    NGramModel<> model(table, labels, numbers, weights);
+    NGramModel<> const beside(table, numbers, weights);  // of frames alone
+    auto state = beside.initial({.vocabulary = &texts});
+    std::vector<Token> tokens{1};
+    for (std::size_t i = 0; i < 5; ++i) {
+      auto const line = line_after(model, {}, tokens);
+      CHECK(beside.end(state) == Approx(0.7 * line[2]).margin(1e-5));
+      for (Token const token : {0, 3, 4, 5, 6, 7}) {
+        CHECK(beside.score(state, token) == Approx(0.7 * line[static_cast<std::size_t>(token)] + 0.25).margin(1e-5));
+        CHECK(model.score(state, token) == beside.score(state, token));
+      }
+      tokens.push_back(std::vector{0, 3, 4, 5, 6, 7}[random() % 6]);
+      state = beside.next(state, tokens.back());
+    }
+  }
+  NGramModel<> none, frames_alone(table_of(random_ngrams(random, 2, 3, 5)), {1, 2});
+  CHECK(none.initial({.vocabulary = &texts}).context == 0);
+  CHECK(none.score({}, 3) + none.end({}) + none.most({}) == 0);
+  for (auto* one : {&none, &frames_alone})
+    CHECK(thrown([&] { decode(*one, std::vector<std::monostate>(1), Greedy{}); }).find("vocabulary.size = 0") !=
+          std::string::npos);
 }
 
 TEST_CASE("rows of an n-gram model may branch", "[ngram]") {
@@ -186,7 +217,9 @@ TEST_CASE("an n-gram model refuses tokens and words that do not fit", "[ngram]")
   CHECK(thrown([&] { NGramModel<>(table, two, {1}); }) ==
         "sluice: NGramModel: words.size() = 1: must be that of the vocabulary, 2");
   CHECK(thrown([&] { NGramModel<>(table, two, {1, 6}); }) == "sluice: NGramModel: word = 6: the table has 6");
-  CHECK(thrown([&] { NGramModel<>(table, two, {1, 1}, no_number); }).find("sluice: NGramModel: unknown = ") == 0);
+  CHECK(thrown([&] {
+          NGramModel<>(table, two, {1, 1}, {.unknown = no_number});
+        }).find("sluice: weights.unknown = ") == 0);
   CHECK(thrown([&] {
           NGramModel<>(table, {.size = 2, .bos = 2}, {1, 1});
         }) == "sluice: vocabulary.bos = 2: is outside the vocabulary");

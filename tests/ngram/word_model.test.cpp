@@ -62,7 +62,7 @@ TEST_CASE("tokens that are parts of words score as the words do, once all is ove
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     auto const grams = random_ngrams(random, 1 + random() % 3, 1 + random() % 12, 60);  // w0, w1, w10, ...
-    WordModel<> model(table_of(grams), vocabulary, TokenBytes(pieces), unknown);
+    WordModel<> model(table_of(grams), vocabulary, TokenBytes(pieces), {.unknown = unknown});
     Checked checked(model, {.every = 2, .rows = 2, .tolerance = 1e-5});
     std::vector<Sequence> all;
     auto const none = [](std::span<Token const>) { return std::vector<double>(10); };
@@ -90,7 +90,7 @@ TEST_CASE("a word is charged while it grows, and corrected when it is over", "[n
   NaiveNGrams grams{.order = 2};
   grams.entries = {{{"<s>"}, {-99, -0.5}}, {{"</s>"}, {-1, 0}}, {{"<unk>"}, {-3, 0}},
                    {{"w0"}, {-1.5, 0}},    {{"w1"}, {-0.5, 0}}, {{"<s>", "w0"}, {-0.25, 0}}};
-  WordModel<> model(table_of(grams), vocabulary, TokenBytes(pieces), unknown);
+  WordModel<> model(table_of(grams), vocabulary, TokenBytes(pieces), {.unknown = unknown});
   auto const score = [&](std::vector<Token> tokens, Token next) {
     tokens.insert(tokens.begin(), 1);
     return line_after(model, {}, tokens)[static_cast<std::size_t>(next)] / std::numbers::ln10;
@@ -106,6 +106,29 @@ TEST_CASE("a word is charged while it grows, and corrected when it is over", "[n
   CHECK_THAT(score({3, 5}, 4), WithinAbs(1.25 - 0.5, 1e-6));
 }
 
+TEST_CASE("as a language model of texts it adds what its lines say, weighted, and a bonus for each word", "[ngram]") {
+  std::mt19937_64 random(3);
+  auto const table = table_of(random_ngrams(random, 2, 12, 60));
+  WordModel<> model(table, vocabulary, TokenBytes(pieces), {.unknown = unknown});
+  WordModel<> const beside(table, TokenBytes(pieces), {.weight = 0.5, .bonus = 2, .unknown = unknown});
+  auto state = beside.initial({.vocabulary = &vocabulary});
+  std::vector<Token> tokens{1};
+  for (Token const next : {3, 5, 7, 4, 8, 9, 6}) {
+    auto const line = line_after(model, {}, tokens);
+    std::string const before = pieces[static_cast<std::size_t>(tokens.back())];
+    auto const open = tokens.size() > 1 && before.back() != ' ';
+    CHECK(beside.end(state) == Approx(0.5 * line[2] + (open ? 2 : 0)).margin(1e-5));
+    for (Token token = 3; token < 10; ++token) {
+      auto const& text = pieces[static_cast<std::size_t>(token)];
+      auto const ended = (open && text.find(' ') != std::string::npos ? 1 : 0) + (text == "x 0" && !open ? 1 : 0) +
+                         (text == " 1 w0 " ? 2 : 0);
+      INFO(tokens.size() << " tokens, then '" << text << "'");
+      CHECK(beside.score(state, token) == Approx(0.5 * line[static_cast<std::size_t>(token)] + 2 * ended).margin(1e-5));
+    }
+    tokens.push_back(next), state = beside.next(state, next);
+  }
+}
+
 TEST_CASE("words are fused with a model of parts of words", "[ngram]") {
   for (std::uint64_t seed = 0; seed < times(12u); ++seed) {
     INFO("seed " << seed);
@@ -113,7 +136,7 @@ TEST_CASE("words are fused with a model of parts of words", "[ngram]") {
     auto const grams = random_ngrams(random, 2, 6, 30);
     Table const table{.size = 10, .scale = 3, .eos_bias = 0};
     TableModel<everything> model(table);
-    WordModel<> words(table_of(grams), vocabulary, TokenBytes(pieces), unknown);
+    WordModel<> words(table_of(grams), vocabulary, TokenBytes(pieces), {.unknown = unknown});
     Fused fused(model, words, {.weight = 0.4});
     auto all = every_sequence(vocabulary, 4, [&](std::span<Token const> tokens) {
       std::vector<double> line(10);
@@ -142,6 +165,6 @@ TEST_CASE("a model of words refuses what does not fit", "[ngram]") {
   CHECK(thrown([&] { WordModel<>(table, {.size = 9, .bos = 1, .eos = {2}}, TokenBytes(pieces)); }) ==
         "sluice: WordModel: bytes.size() = 10: must be that of the vocabulary, 9");
   CHECK(thrown([&] {
-          WordModel<>(table, vocabulary, TokenBytes(pieces), infinity);
-        }).find("sluice: WordModel: unknown = ") == 0);
+          WordModel<>(table, vocabulary, TokenBytes(pieces), {.unknown = infinity});
+        }).find("sluice: weights.unknown = ") == 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that begins anywhere and ends anywhere: lines of scores and products. Each array ends with its last number, so that
 // the address sanitizer sees who reads, or writes, further.
-#include <sluice/output/aligned_vector.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/output/packed_matrix.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/output/detail/tile/permission.hpp>
 #include <sluice/output/detail/tile/tiles.hpp>
-#include <sluice/output/instruction_set.hpp>
 #include <sluice/output/packed_matrix.hpp>
 
 #include <support/catch.hpp>

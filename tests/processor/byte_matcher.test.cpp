@@ -117,7 +117,7 @@ TEST_CASE("without stops nothing stops, and nothing is held back", "[stop_sequen
   StopSequences const none;
   CHECK(none.size() == 0);
   TextStream stream(TokenBytes(std::vector<std::string>{"a", "b"}));
-  CHECK(stream.settle(std::vector<Token>{0, 1}) == "ab");
+  CHECK(stream.append(std::vector<Token>{0, 1}) == "ab");
   for (auto const& rule : {none, StopSequences(StopOptions{})}) {
     auto const result = run_one({.size = 6}, 1, Processed{Greedy{.length = {.max = 5}}, rule});
     CHECK(result.hypotheses.at(0).stop == -1);

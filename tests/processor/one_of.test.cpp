@@ -3,7 +3,6 @@
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/best_first_beam.hpp>

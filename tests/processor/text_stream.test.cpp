@@ -34,7 +34,7 @@ std::vector<std::string> shown(std::vector<std::string> const& pieces, StopOptio
   std::vector<std::string> all;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     hypothesis.tokens.push_back(static_cast<Token>(i));
-    all.emplace_back(stream.settle(hypothesis.tokens));
+    all.emplace_back(stream.append({&hypothesis.tokens.back(), 1}));
   }
   hypothesis.stop = stop;
   all.push_back(stream.end(hypothesis));
@@ -67,7 +67,7 @@ std::size_t stream_all(Table const& table, S const& search, StopOptions const& s
                       auto& before = last[id];
                       CHECK(std::equal(before.begin(), before.end(), tokens.begin()));
                       before.assign(tokens.begin(), tokens.end());
-                      auto const piece = streams[id].settle(tokens);
+                      auto const piece = streams[id].append(tokens.subspan(streams[id].size()));
                       texts[id] += piece, pieces += piece.empty() ? 0 : 1;
                     });
     for (Result result; decoder.poll(result); ++ended) {
@@ -121,9 +121,9 @@ TEST_CASE("a stream waits for as many bytes as each first byte of UTF-8 says", "
       TextStream stream(TokenBytes(Pieces{before, std::string(1, static_cast<char>(first)), "\x80"}));
       std::vector<Token> tokens{0, 1};
       std::string all(1, static_cast<char>(first)), shown_so_far;
-      CHECK(stream.settle(std::span(tokens).first(1)) == before);
+      CHECK(stream.append(std::span(tokens).first(1)) == before);
       for (std::size_t bytes = 1; bytes <= 5; ++bytes) {
-        shown_so_far += stream.settle(tokens);
+        shown_so_far += stream.append(std::span(tokens).subspan(stream.size()));
         INFO("first byte " << first << ", " << bytes << " bytes");
         CHECK(shown_so_far == (bytes < size ? "" : all));
         tokens.push_back(2), all += '\x80';
@@ -152,8 +152,8 @@ TEST_CASE("what is streamed is the result's text, under any search", "[text_stre
 
 TEST_CASE("a stream refuses what does not go on from what it has shown", "[text_stream]") {
   TextStream stream(TokenBytes(Pieces{"a", "b"}));
-  stream.settle(std::vector<Token>{0, 1});
-  CHECK_THROWS_AS(stream.settle(std::vector<Token>{0}), std::invalid_argument);
-  CHECK_THROWS_AS(stream.settle(std::vector<Token>{0, 1, 2}), std::invalid_argument);
+  stream.append(std::vector<Token>{0, 1});
+  CHECK(stream.size() == 2);
+  CHECK_THROWS_AS(stream.append(std::vector<Token>{2}), std::invalid_argument);
   CHECK_THROWS_AS(stream.end({.tokens = {1, 1}, .log_probs = {}}), std::invalid_argument);
 }

@@ -86,7 +86,7 @@ def types(_):
     python = next((one for one in (ROOT / "build/type-checkers/bin/python", sys.executable, "/usr/bin/python3") if pathlib.Path(one).exists()
                    and subprocess.run([one, "-I", "-c", "import mypy, numpy, typing_extensions"], capture_output=True).returncode == 0), None)
     if python is None:
-        print("SKIPPED: needs mypy: scripts/fetch-type-checkers build/type-checkers")
+        print("SKIPPED: needs mypy: tools/fetch-type-checkers build/type-checkers")
         sys.exit(0)
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, MYPYPATH=str(ROOT / "python"), PYTHONPATH="", NO_COLOR="1")

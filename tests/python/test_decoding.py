@@ -739,7 +739,7 @@ class Errors(unittest.TestCase):
             self.refused(name, call)
         with sluice.Server(model) as server:
             for name, call in [("seconds", lambda: server.submit(1, seconds="x")), ("seconds", lambda: server.submit(1, seconds=-1)),
-                               ("settled", lambda: server.submit(1, settled=5)), ("seed", lambda: server.submit(Request(1, seed="x"))),
+                               ("delta", lambda: server.submit(1, delta=5)), ("seed", lambda: server.submit(Request(1, seed="x"))),
                                ("prompt", lambda: server.stream(Request(1, prompt=5)))]:
                 self.refused(name, call)
             self.assertEqual(server.submit(1).result().tokens, result.tokens)

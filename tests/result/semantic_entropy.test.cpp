@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sluice/decode/decode.hpp>
-#include <sluice/result/semantic_entropy.hpp>
+#include <sluice/result/minimum_bayes_risk.hpp>
 #include <sluice/search/sample.hpp>
 
 #include <support/catch.hpp>

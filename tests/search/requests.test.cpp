@@ -3,10 +3,9 @@
 // search, a member or an option that has no row or column here fails.
 #include <sluice/catalogue/catalogue_beam.hpp>
 #include <sluice/catalogue/in_catalogue.hpp>
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/schedule.hpp>
@@ -15,7 +14,6 @@
 #include <sluice/frames/transducer.hpp>
 #include <sluice/frames/transducer_beam.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/search/beam_search.hpp>

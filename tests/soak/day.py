@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A day of serve_http in as little time as it takes: day.py BIN MODEL_FOLDER [--requests N] [--seed S], called by scripts/soak http.
+"""A day of serve_http in as little time as it takes: day.py BIN MODEL_FOLDER [--requests N] [--seed S], called by tools/soak http.
 
 A day is 86,400 requests, one a second, sent without the pauses between them. Its 24 hours have as many clients at a time as
 `clients` says: a quiet night, two peaks. Every request is drawn: JSON or a stream or OpenAI's shape, one to three sentences by
@@ -91,10 +91,8 @@ class Client:
         settled, results = {}, {}
         for name, data in re.findall(r"event: (\w+)\ndata: (.*)\n\n", text):
             data = json.loads(data)
-            if name == "settled":
-                if not data["text"].startswith(settled.get(data["index"], "")):
-                    return False
-                settled[data["index"]] = data["text"]
+            if name == "delta":
+                settled[data["index"]] = settled.get(data["index"], "") + data["text"]
             elif name == "result":
                 if data["index"] in results or not data["text"].startswith(settled.get(data["index"], "")):
                     return False

@@ -3,8 +3,8 @@
 /// Random constrained searches, and checks of their results.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam_search.hpp>

@@ -4,7 +4,7 @@
 /// parts of BeamSearch and the bank sizes are taken from the library.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constraints.hpp>

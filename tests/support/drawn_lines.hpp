@@ -3,8 +3,8 @@
 /// Drives a search without a decoder: slots are token lists, lines are random.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
 

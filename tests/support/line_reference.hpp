@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What core/query.hpp and core/expansion.hpp promise for one line, in double precision and plain code.
+/// What core/query.hpp promises for one line, in double precision and plain code.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>

@@ -30,7 +30,7 @@ struct LlamaShape {
   std::uint32_t length = 1024;  ///< the training length that it states
   std::uint64_t seed = 1;
   char const* chat = "";  ///< chat template; empty: none
-  bool json = false;      ///< also tokens for all other printable characters, and control tokens around calls of tools
+  bool json = false;  ///< also tokens for all other printable characters, and tokens around calls of tools and thoughts
 };
 
 /// The tokens of random models: <unk>, <s>, </s>, <end> (end of turn: also ends an output), <spare> (suppressed), a
@@ -42,7 +42,7 @@ inline std::vector<std::string> llama_tokens(std::uint32_t words = 0, bool json 
   for (std::uint32_t i = 0; i < words; ++i) tokens.push_back("word" + std::to_string(i));
   for (char c = '!'; json && c <= '~'; ++c)
     if (c < 'a' || c > 'z') tokens.emplace_back(1, c);
-  if (json) tokens.insert(tokens.end(), {"<tool_call>", "</tool_call>"});
+  if (json) tokens.insert(tokens.end(), {"<tool_call>", "</tool_call>", "<think>", "</think>"});
   return tokens;
 }
 
@@ -105,7 +105,10 @@ class LlamaWriter {
     std::vector<std::int32_t> types(all.size(), LLAMA_TOKEN_TYPE_NORMAL);
     for (auto const& token : all) texts.push_back(token.c_str()), scores.push_back(-static_cast<float>(texts.size()));
     types[0] = LLAMA_TOKEN_TYPE_UNKNOWN, types[1] = types[2] = types[3] = LLAMA_TOKEN_TYPE_CONTROL;
-    if (shape_.json) types[all.size() - 2] = types[all.size() - 1] = LLAMA_TOKEN_TYPE_CONTROL;
+    if (shape_.json) {
+      types[all.size() - 4] = types[all.size() - 3] = LLAMA_TOKEN_TYPE_CONTROL;
+      types[all.size() - 2] = types[all.size() - 1] = LLAMA_TOKEN_TYPE_USER_DEFINED;  // as in Qwen 3
+    }
     types[4] = LLAMA_TOKEN_TYPE_UNUSED, types[5] = LLAMA_TOKEN_TYPE_BYTE;
     gguf_set_val_str(file_.get(), "tokenizer.ggml.model", "llama");
     gguf_set_arr_str(file_.get(), "tokenizer.ggml.tokens", texts.data(), texts.size());

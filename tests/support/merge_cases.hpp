@@ -3,7 +3,7 @@
 /// Random sentences' sorted lists, and the expected result of merging them.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/cuda/merge/merge_query.cuh>

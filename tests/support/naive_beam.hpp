@@ -3,7 +3,7 @@
 /// Beam search over whole token lists, written from the documentation of its options.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/beam_search.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The graphs that scripts/onnx_models.py writes, loaded by ONNX Runtime.
+/// The graphs that tools/onnx_models.py writes, loaded by ONNX Runtime.
 #pragma once
 
 #include <sluice/core/types.hpp>

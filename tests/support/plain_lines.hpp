@@ -3,7 +3,7 @@
 /// Lines in host memory, as if on a device, and a plain task over them. Use host_cuda/ in place of CUDA's headers.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/device/detail/setup.cuh>
 #include <sluice/cuda/line/line_task.cuh>
 

@@ -3,7 +3,6 @@
 /// Random lines and queries, and bit-for-bit comparison of answers.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 

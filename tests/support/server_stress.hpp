@@ -3,7 +3,6 @@
 /// Faults that occur while a server is under stress, and the system's figures about the process.
 #pragma once
 
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/decode/server_options.hpp>

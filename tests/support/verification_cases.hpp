@@ -3,8 +3,8 @@
 /// Random blocks to verify, and Blockwise's results for them.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/cuda/verify/verification.cuh>
 #include <sluice/speculative/acceptance.hpp>

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +31,7 @@ class Output {
   /// The settled beginning of an output.
   void settle(std::span<sluice::Token const> tokens) {
     header(next_);
-    write(stream_.settle(tokens));
+    write(stream_.append(tokens.subspan((std::min)(tokens.size(), stream_.size()))));
   }
 
   void done(sluice::Result result) {

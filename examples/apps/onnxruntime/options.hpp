@@ -46,7 +46,7 @@ inline std::optional<Options> parse(int argc, char const* const* argv) {
       ->required();
   add("--first", o.first, "FILE", "decoder_model.onnx: the decoder without a past, if DECODER needs one");
   add("--encoder", o.encoder, "FILE", "encoder_model.onnx: lines are sources then, else prompts");
-  add("--layer", o.layer, "FILE", "the last product, if scripts/onnx-cut has cut it off DECODER");
+  add("--layer", o.layer, "FILE", "the last product, if tools/onnx-cut has cut it off DECODER");
   add("--input", o.input, "FILE", "lines (standard input)");
   add("--pieces", o.pieces, "FILE", "SentencePiece model: lines are text then, else numbers of tokens");
   count("--bos", o.model.bos, 0, "fed before an output, or a prompt (0)");

@@ -18,6 +18,7 @@
 #include <sluice/frames/transducer_beam.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/processor/hotwords.hpp>
@@ -60,7 +61,7 @@ enum Code : int { fine = 0, picture_failed = 1, bad_input = 2 };
 
 constexpr Token blank = 0;
 using Rule = sluice::Rules<sluice::Lexicon, sluice::Bias, sluice::Structure>;
-using Beam = sluice::CtcBeamSearch<Rule, sluice::TokenNGrams>;
+using Beam = sluice::CtcBeamSearch<Rule, sluice::NGramModel<>>;
 
 /// Labels as text, and text as labels.
 class Alphabet {
@@ -112,7 +113,7 @@ sluice::Lexicon read_lexicon(std::filesystem::path const& file, Alphabet const& 
   return sluice::Lexicon(std::move(spellings), separators);
 }
 
-sluice::TokenNGrams read_ngrams(Options const& options, Alphabet const& alphabet) {
+sluice::NGramModel<> read_ngrams(Options const& options, Alphabet const& alphabet) {
   auto const& file = options.ngram;
   if (file.empty()) return {};
   auto const table = [&] {
@@ -245,7 +246,7 @@ std::vector<sluice::Result> search(Options const& options, Alphabet const& alpha
     using Greedy = sluice::TransducerGreedy<>;
     return all(model, requests_of<Model, Greedy>(pictures, source), Greedy{.tokens = model.tokens()}, trace);
   }
-  using RnntBeam = sluice::TransducerBeam<Rule, sluice::TokenNGrams>;
+  using RnntBeam = sluice::TransducerBeam<Rule, sluice::NGramModel<>>;
   RnntBeam beam{.tokens = model.tokens(), .width = options.beam, .n_best = n_best};
   beam.rule = read_rule(options, alphabet);
   beam.language_model = read_ngrams(options, alphabet);

@@ -5,7 +5,6 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/packed_matrix.hpp>
 
 #include <Eigen/Core>

@@ -33,18 +33,14 @@ Json answer_json(std::size_t index, Answer const& answer, bool scores) {
   return json;
 }
 
-/// A beginning that grows, or the result.
+/// What is new of a beginning that grows, or the result.
 struct Writer {
-  std::vector<std::string> shown;
   bool scores;
 
   std::string operator()(Flight& flight, Flight::Letter& letter) {
     if (letter.result) return event("result", answer_json(letter.index, flight.answer(letter), scores));
-    auto& text = shown[letter.index];
-    auto const more = flight.job(letter.index).settle(letter.settled);
-    if (more.empty()) return {};
-    text += more;
-    return event("settled", {{"index", letter.index}, {"text", text}});
+    auto const more = flight.job(letter.index).append(letter.settled);
+    return more.empty() ? more : event("delta", {{"index", letter.index}, {"text", more}});
   }
 };
 
@@ -57,7 +53,7 @@ void answer_translate(House const& house, Offer const& offer, httplib::Request c
   auto const scores = dynamic_cast<TranslationSettings const&>(*task.settings).scores;
   if (wants_events(request, task.stream)) {
     auto flight = std::make_shared<Flight>(house, task, true);
-    Writer writer{std::vector<std::string>(task.asks.size()), scores};
+    Writer writer{scores};
     stream(response, std::move(flight), std::move(writer), [] { return event("done", Json::object()); });
     return;
   }

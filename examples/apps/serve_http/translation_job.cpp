@@ -206,8 +206,8 @@ std::size_t TranslationJob::answer_bytes() const {
          static_cast<std::size_t>(o.candidates) * static_cast<std::size_t>(o.max_length) * of_token;
 }
 
-std::string TranslationJob::settle(std::span<sluice::Token const> tokens) {
-  std::string more(stream_.settle(tokens));
+std::string TranslationJob::append(std::span<sluice::Token const> tokens) {
+  std::string more(stream_.append(tokens));
   if (!begun_ && !more.empty()) begun_ = true, more = without_space(std::move(more));
   shown_ += more;
   return more;

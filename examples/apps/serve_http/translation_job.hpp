@@ -5,7 +5,6 @@
 
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
@@ -83,7 +82,7 @@ class TranslationJob final : public Job {
                  translate::WholeWords constraints, sluice::StopSequences stop, translate::Masks const& masks,
                  sluice::Bias const& bias);
 
-  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string append(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
   double answer_work() const override;

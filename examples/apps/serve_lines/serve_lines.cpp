@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -96,8 +97,10 @@ int serve(Options const& options) {
       sluice::Delivery delivery{
           .done = [&printer, number, begin](sluice::Result const& result) { printer.done(number, begin, result); }};
       if (options.partial)
-        delivery.settled = [&printer, number, begin](std::uint64_t, std::span<sluice::Token const> tokens) {
-          printer.settled(number, begin, tokens);
+        delivery.delta = [&printer, number, begin, all = std::vector<sluice::Token>()](
+                             std::uint64_t, std::span<sluice::Token const> tokens) mutable {
+          all.insert(all.end(), tokens.begin(), tokens.end());
+          printer.settled(number, begin, all);
         };
       if (options.deadline > 0)
         delivery.deadline = begin + std::chrono::duration_cast<Clock::duration>(

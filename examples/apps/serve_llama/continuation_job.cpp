@@ -110,9 +110,9 @@ std::size_t ContinuationJob::answer_bytes() const {
   return 2048 + 8 * prompt_size_ + static_cast<std::size_t>(settings_->outputs) * tokens * of_token;
 }
 
-std::string ContinuationJob::settle(std::span<sluice::Token const> tokens) {
+std::string ContinuationJob::append(std::span<sluice::Token const> tokens) {
   auto more = shown_.empty() ? before_ : std::string();
-  more += stream_.settle(tokens);
+  more += stream_.append(tokens);
   shown_ += more;
   return more;
 }
@@ -185,9 +185,10 @@ Answer ContinuationJob::answer(sluice::Result const& result) {
 ContinuationPreparation::ContinuationPreparation(Task const& task, Texts const& texts, Grammars& grammars)
     : settings_(std::dynamic_pointer_cast<ContinuationSettings const>(task.settings)), texts_(texts) {
   Account::Naming const naming("stop");
-  // Control tokens may be the marks of calls.
-  auto const& bytes = settings_->wants.tools.may_be_called() ? texts.spelled : texts.bytes;
-  stop_ = sluice::StopSequences({.strings = settings_->wants.stop, .bytes = bytes});
+  // Control tokens may be the marks of calls, or of what was thought.
+  auto const& wants = settings_->wants;
+  auto const& bytes = wants.reasons || wants.tools.may_be_called() ? texts.spelled : texts.bytes;
+  stop_ = sluice::StopSequences({.strings = wants.stop, .bytes = bytes});
   Work::checkpoint();
   {
     Account::Naming const biasing("bias");

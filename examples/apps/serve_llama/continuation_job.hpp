@@ -4,10 +4,9 @@
 #pragma once
 
 #include <sluice/core/token_bytes.hpp>
-#include <sluice/engine/llama_tokenizer.hpp>
+#include <sluice/engine/llama.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
 #include <sluice/processor/processed.hpp>
 #include <sluice/processor/stop_sequences.hpp>
@@ -61,7 +60,7 @@ class ContinuationJob final : public Job {
   ContinuationJob(Ask const& ask, std::shared_ptr<ContinuationSettings const> settings, Texts const& texts,
                   sluice::StopSequences stop, sluice::Structure const& structure, sluice::Bias const& bias);
 
-  std::string settle(std::span<sluice::Token const> tokens) override;
+  std::string append(std::span<sluice::Token const> tokens) override;
   std::string rest(Answer const& answer) override;
   Answer answer(sluice::Result const& result) override;
   std::size_t rows() const override;

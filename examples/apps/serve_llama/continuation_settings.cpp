@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/grammar/structural_tag.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <text/json.hpp>
 
@@ -45,7 +45,7 @@ std::vector<std::pair<sluice::Token, float>> read_biases(Fields& fields, std::in
 constexpr sluice::GrammarLimits limits{.text = std::size_t{64} << 10, .repetition = 2000, .size = 20'000};
 constexpr sluice::StructureOptions kept{.memory = std::size_t{16} << 20, .masks = 256, .ambiguity = 64};
 
-sluice::Grammar compile(GrammarSource const& source) {
+sluice::Grammar compile_answer(GrammarSource const& source) {
   using Kind = GrammarSource::Kind;
   auto options = source.json;
   options.limits = limits;
@@ -64,9 +64,15 @@ sluice::Grammar compile(GrammarSource const& source) {
                                  .parallel = tools.parallel,
                                  .schemas = options});
     }
+    case Kind::any: return {};
     case Kind::json_schema: break;
   }
   return sluice::Grammar::from_json_schema(source.text, options);
+}
+
+sluice::Grammar compile(GrammarSource const& source) {
+  auto answer = compile_answer(source);
+  return source.behind ? sluice::after_reasoning(answer, *source.behind) : answer;
 }
 
 /// No members but these.
@@ -163,7 +169,8 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
   auto const& tools = source.tools;
   std::string key;
   for (auto const part : {static_cast<int>(source.kind), static_cast<int>(source.format), int{tools.required},
-                          int{tools.never}, int{tools.parallel}, json.white_space, json.digits, json.characters})
+                          int{tools.never}, int{tools.parallel}, json.white_space, json.digits, json.characters,
+                          source.behind ? source.behind->budget : -2})
     key += std::to_string(part) + ' ';
   key += source.field + ' ' + Json(tools.name).dump() + '\n' + tools.json + source.text;
   if (auto const known = find(key)) return *known;
@@ -185,11 +192,21 @@ sluice::Structure Grammars::of(GrammarSource const& source) {
 
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
                                            std::int32_t vocabulary, Offer const& offer,
-                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format) {
+                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format,
+                                           sluice::Reasoning const& reasoning) {
   ContinuationSettings settings;
   settings.wants = completion;
   settings.outputs = completion.best_of.value_or(completion.choices);
   settings.grammar = read_grammar(fields, json, completion.tools, format);
+  if (completion.reasons) {
+    auto behind = reasoning;
+    if (completion.thinking >= 0) behind.budget = completion.thinking;
+    if (behind.budget >= 0 && !behind.tokens)
+      throw BadField("thinking_token_budget", "thinking_token_budget: this model's tokenizer has no token </think>");
+    if (!settings.grammar && behind.budget >= 0)
+      settings.grammar = GrammarSource{.kind = GrammarSource::Kind::any, .field = "thinking_token_budget"};
+    if (settings.grammar) settings.grammar->behind = behind;
+  }
   // 16 tokens, OpenAI's default, are too few for what has a form.
   auto const room = completion.chat || settings.grammar;
   settings.most = completion.max_tokens.value_or(room ? bounds.length : std::min(settings.most, bounds.length));

@@ -30,13 +30,14 @@ namespace serve {
 
 /// What outputs are to match, not compiled yet.
 struct GrammarSource {
-  enum class Kind : std::uint8_t { json_schema, structural_tag, tool_calls, gbnf, regex };
+  enum class Kind : std::uint8_t { json_schema, structural_tag, tool_calls, gbnf, regex, any };
   Kind kind = Kind::json_schema;
-  std::string field{};  ///< `json_schema`, `response_format`, `grammar`, `regex` or `tools`
+  std::string field{};  ///< `json_schema`, `response_format`, `grammar`, `regex`, `tools` or `thinking_token_budget`
   std::string text{};
   sluice::JsonSchemaOptions json{};  ///< of schemas
   Tools tools{};                     ///< of tool_calls
   sluice::ToolFormat format = sluice::ToolFormat::hermes;
+  std::optional<sluice::Reasoning> behind{};  ///< it begins after this
 };
 
 struct ContinuationSettings final : Settings {
@@ -82,9 +83,11 @@ void read_samplers(Fields& fields, ContinuationSettings& settings);
 
 /// \param vocabulary  how many tokens there are
 /// \param format      of calls of tools
+/// \param reasoning   how what is thought ends, and its budget unless the request has one
 /// \throws BadField  for invalid values
 ContinuationSettings continuation_settings(Completion const& completion, Fields& fields, Bounds const& bounds,
                                            std::int32_t vocabulary, Offer const& offer,
-                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format);
+                                           sluice::JsonSchemaOptions const& json, sluice::ToolFormat format,
+                                           sluice::Reasoning const& reasoning);
 
 }  // namespace serve

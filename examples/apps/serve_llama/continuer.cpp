@@ -79,6 +79,19 @@ Names control_names(sluice::LlamaTokenizer const& tokenizer) {
   }
   return names;
 }
+/// `</think>`, which is a token if the tokenizer has one for it, with bytes or without. Its name is added then.
+sluice::Reasoning reasoning(sluice::LlamaTokenizer const& tokenizer, std::int32_t budget, Names& names) {
+  sluice::Reasoning one{.budget = budget, .tokens = false};
+  for (sluice::Token token = 0; token < tokenizer.vocabulary().size && !one.tokens; ++token) {
+    one.tokens = tokenizer.bytes(token, true) == one.end;
+    if (std::pair const name(one.end, token); one.tokens && std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  }
+  if (!one.tokens && budget >= 0)
+    throw text::InputError(
+        "--reasoning-budget: this tokenizer has no token </think>, behind which tokens could be counted");
+  return one;
+}
 /// As TokenTrie::spelling(): bytes, and names of tokens without.
 sluice::TokenBytes spellings(sluice::LlamaTokenizer const& tokenizer, Names const& names) {
   std::vector<std::string> all;
@@ -94,6 +107,7 @@ class Continuer final : public Backend {
       : options_(options),
         engine_(options.engine),
         names_(control_names(engine_.tokenizer())),
+        reasoning_(reasoning(engine_.tokenizer(), options.reasoning_budget, names_)),
         texts_{engine_.tokenizer(),
                engine_.tokenizer().token_bytes(),
                spellings(engine_.tokenizer(), names_),
@@ -113,8 +127,8 @@ class Continuer final : public Backend {
 
   std::shared_ptr<Settings const> settings(Completion const& completion, Fields& fields,
                                            Bounds const& bounds) const override {
-    return std::make_shared<ContinuationSettings const>(
-        continuation_settings(completion, fields, bounds, texts_.bytes.size(), options_.offer, options_.json, format_));
+    return std::make_shared<ContinuationSettings const>(continuation_settings(
+        completion, fields, bounds, texts_.bytes.size(), options_.offer, options_.json, format_, reasoning_));
   }
   std::unique_ptr<Preparation> prepare(Task const& task) const override {
     return std::make_unique<ContinuationPreparation>(task, texts_, grammars_);
@@ -123,6 +137,7 @@ class Continuer final : public Backend {
   std::string tool_format() const override {
     return std::string(sluice::detail::tool_layout(static_cast<std::size_t>(format_)).name);
   }
+  bool reasons() const override { return options_.reasons; }
   std::string chat(std::vector<Message> const& messages, Tools const& tools) const override {
     try {
       return engine_.chat(plain_messages(messages, tools, format_));
@@ -163,6 +178,7 @@ class Continuer final : public Backend {
   ContinuerOptions options_;
   generate::Engine engine_;
   Names names_;
+  sluice::Reasoning reasoning_;
   Texts texts_;
   sluice::ToolFormat format_;
   mutable Grammars grammars_;

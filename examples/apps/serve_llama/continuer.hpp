@@ -8,6 +8,7 @@
 #include <text/grammar.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <http/backend.hpp>
 #include <http/offer.hpp>
 #include <llama/options.hpp>
@@ -22,6 +23,8 @@ struct ContinuerOptions {
   Offer offer{};
   sluice::JsonSchemaOptions json = text::json_of_language_models();  ///< unless a request says otherwise
   std::optional<sluice::ToolFormat> tool_format{};  ///< none: the chat template's, as far as that is certain
+  bool reasons = false;                             ///< chats are answered with what was thought first
+  std::int32_t reasoning_budget = -1;               ///< tokens of that, unless a request says otherwise; -1: any number
   std::string name{};
   std::size_t size = 32;  ///< prompts decoded together
   std::size_t queue = 1024;

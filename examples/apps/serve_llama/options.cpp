@@ -33,6 +33,12 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   std::string tool_format;
   add("--tool-format", tool_format, "NAME",
       "how the model writes calls of tools, as vLLM's --tool-call-parser calls it");
+  std::string parser;
+  add("--reasoning-parser", parser, "NAME",
+      "chats think first, up to </think>: deepseek_r1 or qwen3, as vLLM calls them; grammars begin behind that")
+      ->check(CLI::IsMember({"deepseek_r1", "qwen3"}).description(""));
+  auto const* const budget = app.add("--reasoning-budget", continuer.reasoning_budget, "N",
+                                     "at most so many tokens of that, unless a request has thinking_token_budget");
   count("--context", engine.context, 1, many, "size of the KV cache: cells for the tokens of all sequences (8192)");
   count("--sequences", engine.parallel, 2, 256,
         "sequences in the context: a greedy prompt needs 1, n samples need n (64)");
@@ -77,6 +83,12 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   for (auto const* const option : {weight, bonus})
     if (engine.language_model.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect with no --language-model");
+  continuer.reasons = !parser.empty();
+  if (budget->count() > 0 && !continuer.reasons)
+    throw text::InputError("--reasoning-budget has no effect with no --reasoning-parser");
+  if (continuer.reasoning_budget < -1)
+    throw text::InputError("--reasoning-budget = " + std::to_string(continuer.reasoning_budget) +
+                           ": must be 0 or more");
   try {
     if (!tool_format.empty()) continuer.tool_format = sluice::tool_format(tool_format);
   } catch (std::invalid_argument const& error) {

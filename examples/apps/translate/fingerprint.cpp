@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/packed_matrix.hpp>
 #include <sluice/version.hpp>
 #include <sluice/watermark/detail/mark_numbers.hpp>
 #include <sluice/watermark/watermark.hpp>

@@ -3,7 +3,6 @@
 /// One Transformer, or an ensemble of several, behind one type: searches are compiled once for both.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>

@@ -3,7 +3,6 @@
 /// The output layers that --projection names.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/output/clustered_projection.hpp>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sluice/core/model.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/decode/schedule.hpp>
 
 #include <translate/options.hpp>

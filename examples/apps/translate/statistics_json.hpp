@@ -5,7 +5,7 @@
 
 #include <sluice/core/statistics.hpp>
 #include <sluice/output/clustered_projection.hpp>
-#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/packed_matrix.hpp>
 #include <sluice/output/precision.hpp>
 
 #include <translate/blocks.hpp>

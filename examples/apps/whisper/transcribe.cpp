@@ -43,7 +43,7 @@ struct Options {
 std::optional<Options> parse(int argc, char const* const* argv) {
   Options o;
   text::CommandLine app("Writes down what is said in WAV files, with times, by Whisper.", "transcribe");
-  app.add("MODEL", o.model, "FOLDER", "what scripts/fetch-whisper has made")->required();
+  app.add("MODEL", o.model, "FOLDER", "what tools/fetch-whisper has made")->required();
   app.add("FILE", o.files, "FILE", "WAV, 16-bit PCM; one or more")->required();
   app.add("--format", o.format, "NAME", "txt, srt, vtt or json (txt)")->check(text::one_of(formats));
   app.add("--output", o.output, "FOLDER", "write a file for each one there (standard output)");

@@ -9,8 +9,8 @@
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/processor/hotwords.hpp>
-#include <sluice/processor/one_of.hpp>
 #include <sluice/processor/penalties.hpp>
+#include <sluice/processor/processed.hpp>
 #include <sluice/processor/whisper.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/greedy.hpp>

@@ -74,10 +74,10 @@ class Job {
   virtual ~Job() = default;
 
   /// More of the answer is settled.
-  /// \param tokens  all settled tokens
+  /// \param tokens  those that are new
   /// \return        the text that is new
-  virtual std::string settle(std::span<sluice::Token const> tokens) = 0;
-  /// The rest of the first candidate, after the text that settle() has returned.
+  virtual std::string append(std::span<sluice::Token const> tokens) = 0;
+  /// The rest of the first candidate, after the text that append() has returned.
   virtual std::string rest(Answer const& answer) = 0;
   virtual Answer answer(sluice::Result const& result) = 0;
   /// What answer() costs, if it is work that calls Work::checkpoint(); 0: it takes no time worth mentioning.
@@ -133,6 +133,8 @@ class Backend {
   /// How outputs that may have calls of tools write them, as sluice::tool_format() calls it. Their texts have names of control
   /// tokens.
   virtual std::string tool_format() const { throw BadField("tools", "tools are not supported"); }
+  /// Whether outputs of chats begin with what was thought, up to `</think>`.
+  virtual bool reasons() const { return false; }
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;

@@ -32,9 +32,11 @@ struct Completion {
   std::optional<std::int32_t> max_tokens{};
   std::vector<std::string> stop{};         ///< up to four stop strings
   std::optional<std::int32_t> logprobs{};  ///< 0 to 5: also of so many most probable tokens at each position
-  bool chat = false;  ///< a request to /v1/chat/completions, whose output has no bound of 16 tokens by default
-  bool echo = false;  ///< the output begins with the prompt
-  Tools tools{};      ///< of a chat
+  bool chat = false;           ///< a request to /v1/chat/completions, whose output has no bound of 16 tokens by default
+  bool echo = false;           ///< the output begins with the prompt
+  Tools tools{};               ///< of a chat
+  bool reasons = false;        ///< a chat's output begins with what was thought
+  std::int32_t thinking = -1;  ///< `thinking_token_budget`: at most so many tokens of that; -1: any number
 };
 
 }  // namespace serve

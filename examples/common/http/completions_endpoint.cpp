@@ -14,6 +14,7 @@
 #include <http/service.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,13 +27,14 @@ namespace {
 struct Shape {
   Json head{};  // of the answer, and of every chunk
   std::size_t choices = 1;
-  bool logprobs = false, top = false, usage = false, chat = false, stream = false;
+  bool logprobs = false, top = false, usage = false, chat = false, stream = false, reasons = false;
   Tools tools{};
   std::string format{};  // of calls; empty: there are none
 
-  /// The message of a choice that may have calls.
+  bool plain() const { return format.empty() && !reasons; }
+  /// The message of a choice that may have calls, or what was thought.
   Reply reply(std::size_t index) const {
-    return {sluice::tool_format(format), tools.json,
+    return {format.empty() ? std::nullopt : std::optional(sluice::tool_format(format)), tools.json, reasons,
             "call-" + head["id"].get<std::string>().substr(9) + "-" + std::to_string(index)};
   }
 };
@@ -144,7 +146,7 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   Task task;
   if (shape.chat) {
     auto const messages = read_messages(fields);
-    shape.tools = read_tools(fields);
+    shape.tools = read_tools(fields), shape.reasons = house.backend.reasons();
     if (shape.tools.may_be_called()) shape.format = house.backend.tool_format();
     task.asks.push_back({.text = house.backend.chat(messages, shape.tools), .special = true});
   } else {
@@ -153,7 +155,10 @@ Task read(Fields& fields, House const& house, Shape& shape) {
   if (auto const model = fields.text("model"); model && *model != house.backend.name())
     throw BadField("model", "model: no model of that name; GET /v1/models lists them", 404);
   auto completion = read_completion(fields, bounds, shape.chat);
-  completion.tools = shape.tools;
+  completion.tools = shape.tools, completion.reasons = shape.reasons;
+  if (shape.reasons)
+    if (auto const most = fields.integer("thinking_token_budget", 0, bounds.length))
+      completion.thinking = static_cast<std::int32_t>(*most);
   shape.choices = static_cast<std::size_t>(completion.choices);
   shape.logprobs = completion.logprobs.has_value(), shape.top = completion.logprobs.value_or(0) > 0;
   task.stream = shape.stream = fields.flag("stream").value_or(false);
@@ -239,7 +244,7 @@ Json choice(std::size_t index, Json said, Candidate const* ended, Shape const& s
 
 /// A whole one.
 Json whole_choice(std::size_t index, Candidate const& one, Shape const& shape) {
-  if (shape.format.empty()) return choice(index, one.text, &one, shape);
+  if (shape.plain()) return choice(index, one.text, &one, shape);
   auto reply = shape.reply(index);
   reply.append(one.text), reply.finish();
   return choice(index, reply.message(), &one, shape, reply.calls());
@@ -258,7 +263,7 @@ struct Chunks {
   }
   /// More of a choice.
   std::string more_of(std::size_t index, std::string const& text, Candidate const* ended) const {
-    if (shape.format.empty()) return chunk(Json::array({choice(index, text, ended, shape)}));
+    if (shape.plain()) return chunk(Json::array({choice(index, text, ended, shape)}));
     auto found = replies->find(index);
     if (found == replies->end()) found = replies->emplace(index, shape.reply(index)).first;
     auto& reply = found->second;
@@ -274,7 +279,7 @@ struct Chunks {
     auto& job = flight.job(letter.index);
     auto const first = letter.index * shape.choices;
     if (!letter.result) {
-      auto const more = shape.choices == 1 ? job.settle(letter.settled) : std::string();
+      auto const more = shape.choices == 1 ? job.append(letter.settled) : std::string();
       return more.empty() ? more : more_of(first, more, nullptr);
     }
     auto const answer = answer_of(job, *letter.result);

@@ -96,11 +96,11 @@ void Flight::submit(std::size_t index, bool settled, bool express) {
     sluice::Delivery delivery{.done = {}, .deadline = until_};
     delivery.done = [this, index](sluice::Result result) { deliver(index, std::move(result)); };
     if (settled)
-      delivery.settled = [this, index](std::uint64_t, std::span<sluice::Token const> tokens) {
+      delivery.delta = [this, index](std::uint64_t, std::span<sluice::Token const> tokens) {
         std::lock_guard const lock(mutex_);
         auto const found = std::ranges::find(letters_, index, &Letter::index);
         auto& letter = found != letters_.end() ? *found : letters_.emplace_back(Letter{.index = index});
-        letter.settled.assign(tokens.begin(), tokens.end());
+        letter.settled.insert(letter.settled.end(), tokens.begin(), tokens.end());
         came_.raise();
       };
     tickets_[index] = house_.backend.submit(*jobs_[index], std::move(delivery), express);

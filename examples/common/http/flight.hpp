@@ -79,7 +79,7 @@ class Flight {
   /// News of a sentence.
   struct Letter {
     std::size_t index;
-    std::vector<sluice::Token> settled{};  ///< all that is; empty: nothing new
+    std::vector<sluice::Token> settled{};  ///< new since the last letter
     std::optional<sluice::Result> result{};
   };
 
@@ -92,7 +92,7 @@ class Flight {
   Flight(Flight const&) = delete;
   Flight& operator=(Flight const&) = delete;
 
-  /// Waits for news. If it is called rarely, only the last settled beginning of each sentence is kept.
+  /// Waits for news. If it is called rarely, a sentence has one letter with all that is new.
   /// \throws Gone  if the client has disconnected
   std::vector<Letter> wait();
   /// Sentences whose result wait() has not returned yet.

@@ -3,9 +3,9 @@
 /// The model's own log-probabilities of outputs that a search has found.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

@@ -3,8 +3,8 @@
 /// A trace that a command line may ask for.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

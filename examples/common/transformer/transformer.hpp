@@ -8,7 +8,6 @@
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/model/paged_cache.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/packed_matrix.hpp>
 
 #include <transformer/attention.hpp>

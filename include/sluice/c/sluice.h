@@ -674,8 +674,8 @@ typedef struct sluice_delivery {
   size_t size;                                           /* sizeof(sluice_delivery) */
   void* user;                                            /* passed to both */
   void (*done)(void* user, sluice_result const* result); /* called exactly once */
-  /* may be null: called with all settled tokens, whenever there are more of them */
-  void (*settled)(void* user, uint64_t id, sluice_token const* tokens, size_t count);
+  /* may be null: called whenever more tokens are settled, with those that are new; the result begins with all of them */
+  void (*delta)(void* user, uint64_t id, sluice_token const* tokens, size_t count);
   double seconds; /* time limit: then the request ends with the failure "late" and its output so far; 0: none */
 } sluice_delivery;
 SLUICE_INITIALISER(sluice_delivery)

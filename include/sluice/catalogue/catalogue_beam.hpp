@@ -11,7 +11,6 @@
 #include <sluice/catalogue/in_catalogue.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Views of row-major matrices, and the two kinds of answers that models return: scores or hidden vectors.
+/// Views of row-major matrices, the two kinds of answers that models return, scores or hidden vectors, and vectors aligned to cache
+/// lines.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -55,5 +58,31 @@ template <class T>
 Hidden<T> hidden(T const* data, std::ptrdiff_t lines, std::ptrdiff_t columns, std::ptrdiff_t stride = 0) {
   return {{data, lines, columns, stride > 0 ? stride : columns}};
 }
+
+namespace detail {
+
+/// Allocates at multiples of 64 bytes.
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t alignment{64};
+
+  AlignedAllocator() = default;
+  template <class U>
+  AlignedAllocator(AlignedAllocator<U> const&) {}  // NOLINT(google-explicit-constructor): allocators convert
+
+  T* allocate(std::size_t count) {
+    if (count > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(::operator new(count * sizeof(T), alignment));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, alignment); }
+  friend bool operator==(AlignedAllocator, AlignedAllocator) { return true; }
+};
+
+}  // namespace detail
+
+/// A std::vector whose elements begin at a multiple of 64 bytes, a cache line, for loops that load whole vectors.
+template <class T>
+using AlignedVector = std::vector<T, detail::AlignedAllocator<T>>;
 
 }  // namespace sluice::inline v0

@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/named.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
 #include <concepts>

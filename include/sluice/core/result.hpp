@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstdint>

@@ -6,12 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/in_library.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/decode/decoder.hpp>

@@ -7,14 +7,12 @@
 
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
-#include <sluice/core/trace.hpp>
 #include <sluice/decode/detail/check_needs.hpp>
 #include <sluice/decode/detail/loop_handle.hpp>
 #include <sluice/decode/detail/misfits.hpp>

@@ -6,14 +6,12 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/in_library.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
-#include <sluice/core/trace.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/detail/misfits.hpp>
 #include <sluice/decode/detail/serving_handle.hpp>
@@ -37,7 +35,7 @@ namespace sluice::inline v0 {
 ///
 ///     Server server(model, BeamSearch{.width = 5}, Streaming{.size = 64, .refill_below = 1});
 ///     auto result = server.submit({.source = s});              // a std::future<Result>; or with callbacks:
-///     server.submit({.source = s}, {.done = ..., .settled = ..., .deadline = ...});
+///     server.submit({.source = s}, {.done = ..., .delta = ..., .deadline = ...});
 ///
 /// Every request that is not refused gets exactly one result, even if it fails, is late, is cancelled, or is left when the server
 /// is destroyed. Results are those of decode(), bit for bit (samples: if the request has a seed, since ids depend on the order

@@ -42,9 +42,9 @@ using ServerClock = std::chrono::steady_clock;
 /// may call the server's functions (submit() refuses there instead of waiting), but not destroy it. Their exceptions are dropped.
 struct Delivery {
   std::function<void(Result)> done;  ///< called exactly once
-  /// Token streaming, optional: called whenever more of the output is certain, with all certain tokens (see SettlingSearch). The
-  /// hypotheses of the result begin with them.
-  std::function<void(std::uint64_t id, std::span<Token const> tokens)> settled{};
+  /// Token streaming, optional: called whenever more of the output is certain (see SettlingSearch), with the tokens that are new since
+  /// the last call. The hypotheses of the result begin with all of them.
+  std::function<void(std::uint64_t id, std::span<Token const> tokens)> delta{};
   /// When it passes, the request ends with Failure::late and the hypotheses so far. Checked between steps.
   ServerClock::time_point deadline = (ServerClock::time_point::max)();
 };

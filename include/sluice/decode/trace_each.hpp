@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

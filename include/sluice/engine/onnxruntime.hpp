@@ -36,7 +36,7 @@ namespace sluice::inline v0 {
 /// request's prompt.
 ///
 /// \tparam Answer  `Scores<float>`: the graph's logits; or `Hidden<float>`: vectors for an expander such as DenseProjection,
-///                 of a graph that scripts/onnx-cut has cut
+///                 of a graph that tools/onnx-cut has cut
 ///
 /// Slots that step together share the tensors of their states: a step gathers the rows that it continues, which is fork and
 /// cut at once, and keeps what the graph hands on. Rows that stay as they were are not copied, nor are answers of float32, if

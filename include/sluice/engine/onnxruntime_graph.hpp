@@ -214,7 +214,7 @@ inline OnnxGraph load_onnx(Ort::Env const& env, std::filesystem::path const& fil
   });
 }
 
-/// The product that `scripts/onnx-cut` has cut off the end of a graph: logits = weights h + bias.
+/// The product that `tools/onnx-cut` has cut off the end of a graph: logits = weights h + bias.
 struct OnnxOutput {
   std::vector<float> numbers{};  ///< [V, d]
   std::vector<float> bias{};     ///< [V], or empty

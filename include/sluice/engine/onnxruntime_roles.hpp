@@ -137,9 +137,8 @@ struct OnnxRoles {
     if (!options.answer.empty()) names = {options.answer};
     answer = decoder.first_output(names);
     auto const what = "onnxruntime: " + decoder.name() + ": ";
-    require(
-        answer != nullptr, what + "the output", names.front(),
-        "is not there: name the answer in OnnxOptions::answer (hidden vectors: cut the graph with scripts/onnx-cut)");
+    require(answer != nullptr, what + "the output", names.front(),
+            "is not there: name the answer in OnnxOptions::answer (hidden vectors: cut the graph with tools/onnx-cut)");
     require((answer->rank() == 2 || answer->rank() == 3) && onnx_is_float(answer->type), what + answer->name,
             "its shape or type", "must be [rows, tokens, numbers] or [rows, numbers] of float, float16 or bfloat16");
   }

@@ -39,8 +39,8 @@ namespace sluice::inline v0 {
 /// \tparam R  a LogitsProcessor that the texts keep, as Bias, Forbidden, Structure, InCatalogue, or several as Rules. It sees tokens without
 ///            blanks, and the blank as eos, where it says whether a text may end (ctc_text_vocabulary). What it adds is added once a
 ///            token, not once a frame. Not one that ends outputs, and not one that multiplies scores
-/// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams, or one of your own
-template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
+/// \tparam L  a LanguageModel: NGramModel, WordModel, LexiconNGrams, one of your own; or FusionWeights for a WithLanguageModel
+template <LogitsProcessor R = NoRule, detail::LanguageModelOrWeights L = NoRule>
 struct CtcBeamSearch {
   std::int32_t width = 32;       ///< prefixes kept at every frame; >= 1
   std::int32_t n_best = 1;       ///< hypotheses returned, at most; in [1, width]
@@ -153,7 +153,7 @@ struct CtcBeamSearch {
     s.read += static_cast<std::int32_t>(count);
     if constexpr (in_rows) {
       s.ahead.keep(answer.window(0, count));
-      s.beam.texts().take_lines(language_model.weights, answer.window(count, answer.size() - count));
+      s.beam.texts().take_lines(language_model, answer.window(count, answer.size() - count));
       while (!s.ahead.empty() && !s.beam.texts().rows().waits())
         if (take(s, s.ahead.next())) return true;
     } else {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a language model in a search over frames is; any model as one; a model of frames with a language model beside it.
+/// A model of frames with any model beside it as its language model; several rules of a search over frames as one.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/token_tree.hpp>
 #include <sluice/core/error.hpp>
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/model.hpp>
@@ -31,7 +32,7 @@
 
 namespace sluice::inline v0 {
 
-/// Two models in one, for a search over frames with TextModel: slots that are started are those of the frames; a fork of such a slot
+/// Two models in one, for a search over frames whose `language_model` is FusionWeights: slots that are started are those of the frames; a fork of such a slot
 /// before any frame begins a text, with the language model's bos, and is a slot of the language model from then on. One call of each a
 /// step, with the rows of all utterances. Both must return Scores (Projected makes them of hidden vectors), and the language model must
 /// be `ragged`. Sources that grow do so here too.
@@ -43,9 +44,9 @@ namespace sluice::inline v0 {
 /// Lines are log-probabilities over the labels, or the tokens of a Transducer's alignments. Those of the language model have been
 /// normalised over its own vocabulary; a label that stands for none of its tokens is impossible, and the blank's place has its eos.
 template <Model F, Model L>
-class WithTextModel {
+class WithLanguageModel {
   static_assert(sluice::abilities<F>().ragged && sluice::abilities<L>().ragged,
-                "sluice: WithTextModel: both models must be `ragged`: texts have different lengths");
+                "sluice: WithLanguageModel: both models must be `ragged`: texts have different lengths");
 
  public:
   using Source = typename F::Source;
@@ -57,18 +58,18 @@ class WithTextModel {
   /// \param source  of every text
   /// \throws std::invalid_argument  for tokens of another number, or outside the language model's vocabulary
   template <class = void>
-  WithTextModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
+  WithLanguageModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
       : frames_(frames), language_(language), tokens_(std::move(tokens)), source_(std::move(source)) {
     Vocabulary const lines = frames_.vocabulary(), texts = language_.vocabulary();
     auto labels = lines.size;
     if constexpr (requires { frames_.tokens().labels; }) labels = frames_.tokens().labels;
-    require(static_cast<std::int32_t>(tokens_.size()) == labels, "WithTextModel: tokens.size()", tokens_.size(),
+    require(static_cast<std::int32_t>(tokens_.size()) == labels, "WithLanguageModel: tokens.size()", tokens_.size(),
             "must be the number of labels, " + std::to_string(labels));
     blank_ = lines.bos, size_ = lines.size;
     for (Token label = 0; label < labels; ++label)
       if (is_blank(label)) tokens_[static_cast<std::size_t>(label)] = -1;
     for (auto const token : tokens_)
-      require(token < texts.size, "WithTextModel: token", token,
+      require(token < texts.size, "WithLanguageModel: token", token,
               "is outside the vocabulary of " + std::to_string(texts.size));
     bos_ = texts.bos, eos_ = texts.eos, text_limits_ = sluice::limits(std::as_const(language_));
   }
@@ -118,12 +119,12 @@ class WithTextModel {
       auto of_text = row;
       if (held(row.from) == Holds::frames) {
         if (row.tokens.size() != 1)
-          require(false, "WithTextModel: tokens", row.tokens.size(), "a text begins with one, before any frame");
+          require(false, "WithLanguageModel: tokens", row.tokens.size(), "a text begins with one, before any frame");
         begun_.push_back(row.to);
         of_text.from = row.to, of_text.tokens = {&bos_, 1};
       } else {
-        require(row.tokens.size() == 1, "WithTextModel: tokens", row.tokens.size(), "a row of a text has one");
-        require(tokens_[static_cast<std::size_t>(row.tokens[0])] >= 0, "WithTextModel: label", row.tokens[0],
+        require(row.tokens.size() == 1, "WithLanguageModel: tokens", row.tokens.size(), "a row of a text has one");
+        require(tokens_[static_cast<std::size_t>(row.tokens[0])] >= 0, "WithLanguageModel: label", row.tokens[0],
                 "stands for no token of the language model");
       }
       text_rows_.push_back(of_text);
@@ -172,7 +173,7 @@ class WithTextModel {
   void make_room(std::span<Row const> rows, Limits const& limits, bool of_texts) {
     for (auto const& row : rows)
       if (auto const after = std::int64_t{row.length} + std::ssize(row.tokens); after > limits.length)
-        throw NoRoom("sluice: WithTextModel: a slot of the " + std::string(of_texts ? "language model" : "frames") +
+        throw NoRoom("sluice: WithLanguageModel: a slot of the " + std::string(of_texts ? "language model" : "frames") +
                      " would hold " + std::to_string(after) + " tokens, and it holds " + std::to_string(limits.length) +
                      " (Limits::length)");
     if (limits.tokens == Limits{}.tokens) return;
@@ -181,9 +182,9 @@ class WithTextModel {
       if (row.length == 0) tree.clear(row.to);
     tree.apply(rows);
     if (tree.used() > limits.tokens)
-      throw NoRoom("sluice: WithTextModel: the slots of the " + std::string(of_texts ? "language model" : "frames") +
-                   " would hold " + std::to_string(tree.used()) + " tokens, and they hold " +
-                   std::to_string(limits.tokens) + " (Limits::tokens)");
+      throw NoRoom("sluice: WithLanguageModel: the slots of the " +
+                   std::string(of_texts ? "language model" : "frames") + " would hold " + std::to_string(tree.used()) +
+                   " tokens, and they hold " + std::to_string(limits.tokens) + " (Limits::tokens)");
   }
   template <class M>
   static void release(M& model, Slot slot) {
@@ -242,28 +243,6 @@ class WithTextModel {
   std::vector<Token> fed_;    // [row of a text]
   std::vector<float> lines_;  // [lines, V]
 };
-
-// clang-format off
-/// A language model inside a search over frames: adds to the score of a prefix when a token follows. `State` is a small value that
-/// follows the prefix.
-///
-///  - `initial(sentence)`: the state of the empty text. The sentence's vocabulary is that of texts: labels, with the blank as eos. Throws
-///    std::invalid_argument for a vocabulary that does not suit;
-///  - `next(state, token)`: the state after `token`;
-///  - `score(state, token)`: what is added when `token` follows; -infinity forbids. Asked at most once for each prefix and token;
-///  - `end(state)`: what is added when the text ends; -infinity: it may not;
-///  - `most(state)`: an upper bound of score() for every token; infinity is one, but the search is slower then;
-///  - `check()`, optional: throws std::invalid_argument for invalid options.
-template <class L>
-concept LanguageModel = std::copyable<typename L::State> && std::default_initializable<typename L::State> &&
-  requires(L const& model, typename L::State const& state, Sentence const& sentence, Token token) {
-    { model.initial(sentence) } -> std::same_as<typename L::State>;
-    { model.next(state, token) } -> std::same_as<typename L::State>;
-    { model.score(state, token) } -> std::same_as<float>;
-    { model.end(state) } -> std::same_as<float>;
-    { model.most(state) } -> std::same_as<float>;
-  };
-// clang-format on
 
 /// No rule, or no language model.
 struct NoRule {
@@ -384,36 +363,10 @@ struct Rules {
   }
 };
 
-/// How much a language model counts: score = log p(text | frames) + weight * log p(text) + bonus * its length.
-struct FusionWeights {
-  /// Of the language model's log-probability (natural); >= 0. Tuned weights are mostly 0.2 to 0.6, since the frames already say
-  /// most of it; with 1, the text of a language model that does not fit wins over what was heard or seen.
-  double weight = 0.3;
-  double bonus = 0;    ///< for each token, or word of a language model of words
-  double unknown = 0;  ///< added to the log-probability of each token or word that the language model has not
-
-  template <class = void>
-  void check() const {
-    require(weight >= 0 && std::isfinite(weight), "weights.weight", weight, "must be a number >= 0");
-    require(std::isfinite(bonus), "weights.bonus", bonus, "must be a number");
-    require(std::isfinite(unknown), "weights.unknown", unknown, "must be a number");
-  }
-};
-
-/// The language model of a search whose model is a WithTextModel: each new prefix of the beam is one row of it, those of all utterances
-/// of a step in one call. What it adds is weight * its log-probability of the token, and the bonus; at the end, weight * that of its eos.
-struct TextModel {
-  FusionWeights weights{};  ///< `unknown` is not used
-
-  static constexpr bool in_rows = true;  ///< its scores come with the model's lines
-
-  struct State {};
-  void check() const { weights.check(); }
-  State initial(Sentence const&) const { return {}; }
-  State next(State, Token) const { return {}; }
-  float score(State, Token) const { return 0; }
-  float end(State) const { return 0; }
-  float most(State) const { return 0; }
-};
+namespace detail {
+/// What a search over frames takes as its language model.
+template <class L>
+concept LanguageModelOrWeights = LanguageModel<L> || std::derived_from<L, FusionWeights>;
+}  // namespace detail
 
 }  // namespace sluice::inline v0

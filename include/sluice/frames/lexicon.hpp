@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Texts of the words of a lexicon alone; n-grams of tokens, and of words, as language models inside a search over frames.
+/// Texts of the words of a lexicon alone, and n-grams of these words as a language model.
 #pragma once
 
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
@@ -13,8 +14,6 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/detail/lexicon_trie.hpp>
-#include <sluice/frames/language_model.hpp>
-#include <sluice/ngram/detail/word_scores.hpp>
 #include <sluice/ngram/ngram_table.hpp>
 
 #include <algorithm>
@@ -197,118 +196,6 @@ class Lexicon {
   std::shared_ptr<detail::LexiconTrie const> trie_;
   std::vector<Token> separators_;
   Token largest_ = -1;
-};
-
-/// An NGramTable of tokens as a LanguageModel: `<s>` before the text, `</s>` after it. Copies are cheap.
-class TokenNGrams {
- public:
-  using State = NGramState;
-
-  /// Adds nothing.
-  TokenNGrams() = default;
-  /// \param words  [V]: the word that each token stands for, < 0: `<unk>`; that of the blank is not looked at
-  /// \throws std::invalid_argument  for words that are not there, or weights that are no numbers
-  template <class = void>
-  TokenNGrams(NGramTable table, std::vector<Word> words, FusionWeights const& weights = {}) {
-    weights.check();
-    for (auto& word : words) {
-      require(word < table.size(), "TokenNGrams: word", word, "the table has " + std::to_string(table.size()));
-      if (word < 0) word = table.unknown();
-    }
-    data_ = std::make_shared<Data const>(Data{std::move(table), std::move(words), weights});
-  }
-
-  template <class = void>
-  State initial(Sentence const& sentence) const {
-    if (data_ == nullptr) return {};
-    auto const size = static_cast<std::int32_t>(data_->words.size());
-    require(size == sentence.vocabulary->size, "TokenNGrams: words.size()", size,
-            "must be that of the vocabulary, " + std::to_string(sentence.vocabulary->size));
-    return data_->table.start();
-  }
-  State next(State state, Token token) const {
-    if (data_ != nullptr) data_->table.advance(state, data_->word(token));
-    return state;
-  }
-  float score(State state, Token token) const {
-    if (data_ == nullptr) return 0;
-    auto const& [table, words, weights] = *data_;
-    auto const word = data_->word(token);
-    auto const log_prob =
-        static_cast<double>(table.advance(state, word)) + (word == table.unknown() ? weights.unknown : 0);
-    return static_cast<float>(weights.weight * log_prob + weights.bonus);
-  }
-  float end(State state) const {
-    if (data_ == nullptr) return 0;
-    return static_cast<float>(data_->weights.weight *
-                              static_cast<double>(data_->table.advance(state, data_->table.end())));
-  }
-  float most(State) const {
-    if (data_ == nullptr) return 0;
-    auto const& weights = data_->weights;
-    return static_cast<float>((std::max)(0.0, weights.bonus + weights.weight * (std::max)(0.0, weights.unknown)));
-  }
-
- private:
-  struct Data {
-    NGramTable table;
-    std::vector<Word> words;
-    FusionWeights weights;
-    Word word(Token token) const { return words[static_cast<std::size_t>(token)]; }
-  };
-  std::shared_ptr<Data const> data_;
-};
-
-/// An NGramTable of words as a LanguageModel over tokens that are parts of words. A word is what stands between spaces. While it grows, what
-/// it will cost at least is charged (look-ahead), and corrected when it is over; a word that the table has not counts as `<unk>`, plus
-/// FusionWeights::unknown. As WordModel, which has the details. Copies are cheap.
-class WordNGrams {
- public:
-  using State = detail::WordScores::State;
-
-  /// Adds nothing.
-  WordNGrams() = default;
-  /// \param bytes  what each token of the vocabulary writes; spaces are spaces. Those of the blank are not looked at
-  /// \throws std::invalid_argument  for weights that are no numbers
-  template <class = void>
-  WordNGrams(NGramTable table, TokenBytes bytes, FusionWeights const& weights = {}) {
-    weights.check();
-    data_ = std::make_shared<Data const>(
-        Data{detail::WordScores(std::move(table), static_cast<float>(weights.unknown)), std::move(bytes), weights});
-  }
-
-  template <class = void>
-  State initial(Sentence const& sentence) const {
-    if (data_ == nullptr) return {};
-    require(data_->bytes.size() == sentence.vocabulary->size, "WordNGrams: bytes.size()", data_->bytes.size(),
-            "must be that of the vocabulary, " + std::to_string(sentence.vocabulary->size));
-    return data_->words.start();
-  }
-  State next(State state, Token token) const {
-    std::int32_t closed = 0;
-    if (data_ != nullptr) data_->words.write(state, data_->bytes.bytes(token), closed);
-    return state;
-  }
-  float score(State state, Token token) const {
-    if (data_ == nullptr) return 0;
-    std::int32_t closed = 0;
-    auto const log_prob = data_->words.write(state, data_->bytes.bytes(token), closed);
-    return static_cast<float>(data_->weights.weight * static_cast<double>(log_prob) + data_->weights.bonus * closed);
-  }
-  float end(State state) const {
-    if (data_ == nullptr) return 0;
-    return static_cast<float>(data_->weights.weight * static_cast<double>(data_->words.end(state)) +
-                              (state.node != 0 ? data_->weights.bonus : 0));
-  }
-  float most(State) const { return data_ == nullptr ? 0 : std::numeric_limits<float>::infinity(); }
-
- private:
-  struct Data {
-    detail::WordScores words;
-    TokenBytes bytes;
-    FusionWeights weights;
-  };
-  std::shared_ptr<Data const> data_;
 };
 
 /// An NGramTable of words as a LanguageModel over the words of a Lexicon, however these are spelt. Texts consist of its words alone, so the

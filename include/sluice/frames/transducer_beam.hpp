@@ -32,7 +32,7 @@
 namespace sluice::inline v0 {
 
 /// Takes the best token of a transducer (Transducer: RNN-T, TDT, multi-blank) at every step, until the alignment has
-/// passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with a TextModel, three), one row
+/// passed the last frame, or an Endpoint is reached (ties: the lower token). One slot (with FusionWeights, three), one row
 /// of one token a step, a step for each frame and each label.
 ///
 /// `log_prob` is that of the one alignment, with its blanks; Hypothesis::log_probs and `frames` are its labels'. Rule,
@@ -40,7 +40,7 @@ namespace sluice::inline v0 {
 /// does not let end where the frames end is returned all the same, and not `finished`.
 /// \tparam R  a LogitsProcessor
 /// \tparam L  a language model, as for TransducerBeam
-template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
+template <LogitsProcessor R = NoRule, detail::LanguageModelOrWeights L = NoRule>
 struct TransducerGreedy {
   TransducerTokens tokens{};       ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t most_symbols = 10;  ///< labels at one frame, at most; then only blanks may follow. >= 1
@@ -115,7 +115,7 @@ struct TransducerGreedy {
 
   bool advance(State& s, Expansion const& answer) const {
     auto const lines = reads(s) ? std::size_t{1} : 0;
-    if constexpr (in_rows) s.texts.take_lines(language_model.weights, answer.window(lines, answer.size() - lines));
+    if constexpr (in_rows) s.texts.take_lines(language_model, answer.window(lines, answer.size() - lines));
     if (lines > 0) take(s, answer[0]);
     else s.over = true;
     if (s.stuck) return s.ended = true;
@@ -251,8 +251,8 @@ enum class TransducerOrder : std::uint8_t {
 /// frames it is of. A request can have no prompt and no prefix; Request::confidence tells nothing of use. A step has up
 /// to `width` rows of one token, and costs O(width * candidates * log).
 /// \tparam R  a LogitsProcessor, for example Bias or Structure
-/// \tparam L  a language model, as TokenNGrams, WordNGrams or LexiconNGrams; TextModel; or one of your own
-template <LogitsProcessor R = NoRule, LanguageModel L = NoRule>
+/// \tparam L  a LanguageModel: NGramModel, WordModel, LexiconNGrams, one of your own; or FusionWeights for a WithLanguageModel
+template <LogitsProcessor R = NoRule, detail::LanguageModelOrWeights L = NoRule>
 struct TransducerBeam {
   TransducerTokens tokens{};  ///< of the model; nothing: those that it names (model.tokens())
   std::int32_t width = 10;    ///< hypotheses kept at a frame; >= 1
@@ -364,7 +364,7 @@ struct TransducerBeam {
   bool advance(State& s, Expansion const& answer) const {
     auto const lines = limit(s) > 0 ? s.beam.active().size() : 0;
     if constexpr (in_rows) {
-      s.texts.take_lines(language_model.weights, answer.window(lines, answer.size() - lines));
+      s.texts.take_lines(language_model, answer.window(lines, answer.size() - lines));
       end_known(s);
     }
     if (lines > 0) expand(s, answer);

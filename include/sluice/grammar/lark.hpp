@@ -9,7 +9,6 @@
 #include <sluice/grammar/detail/lark.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
-#include <sluice/grammar/structural_tag.hpp>
 
 #include <memory>
 #include <string_view>

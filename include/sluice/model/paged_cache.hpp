@@ -7,8 +7,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,6 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/output/precision.hpp>

@@ -7,11 +7,9 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_pass.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/line/line_selection.hpp>

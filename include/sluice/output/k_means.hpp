@@ -8,7 +8,6 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/packed_matrix.hpp>
 

@@ -9,10 +9,8 @@
 #include <sluice/output/detail/compiled_log_softmax_top_k.hpp>
 #else
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_pass.hpp>
 #include <sluice/output/detail/line/line_selection.hpp>
 #include <sluice/output/detail/line/load_scores.hpp>

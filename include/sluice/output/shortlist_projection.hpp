@@ -7,11 +7,9 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/clustered_projection.hpp>
 #include <sluice/output/clusters.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>

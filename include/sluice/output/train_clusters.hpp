@@ -8,7 +8,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>

@@ -224,7 +224,7 @@ class StopSequences {
   std::shared_ptr<Data const> data_;
 };
 
-/// The text of one output, in pieces, from its settled tokens (Decoder::settled, Delivery::settled). It never shows
+/// The text of one output, in pieces, from its settled tokens (Delivery::delta). It never shows
 /// part of what may become a stop or half of a UTF-8 character, and never takes anything back. All pieces together are
 /// StopSequences::text() of the result. Bytes that are not valid UTF-8 are shown unchanged.
 class TextStream {
@@ -237,14 +237,12 @@ class TextStream {
   template <class = void>
   explicit TextStream(TokenBytes bytes) : TextStream(StopSequences({.bytes = std::move(bytes)})) {}
 
-  /// \param settled  all settled tokens so far: those of earlier calls, and more
-  /// \returns        the text that can now be shown in addition. Valid until the next call
-  /// \throws std::invalid_argument  for a token without bytes, or fewer tokens than before
+  /// \param tokens  settled tokens that follow those of earlier calls
+  /// \returns       the text that can now be shown in addition. Valid until the next call
+  /// \throws std::invalid_argument  for a token without bytes
   template <class = void>
-  std::string_view settle(std::span<Token const> settled) {
-    require(settled.size() >= begins_.size(), "settled", std::to_string(settled.size()) + " tokens",
-            "there were " + std::to_string(begins_.size()) + " before");
-    for (auto const token : settled.subspan(begins_.size())) {
+  std::string_view append(std::span<Token const> tokens) {
+    for (auto const token : tokens) {
       auto const bytes = stops_.stops().bytes.bytes(token);
       begins_.push_back(text_.size());
       text_ += bytes;
@@ -254,6 +252,9 @@ class TextStream {
     shown_ = (std::max)(shown_, whole_characters(certain()));
     return std::string_view(text_).substr(from, shown_ - from);
   }
+
+  /// The tokens of all calls: what Decoder::settled tells beyond them is new.
+  std::size_t size() const { return begins_.size(); }
 
   /// Ends the output; returns the rest of its text.
   /// \param hypothesis  the result's, which begins with the settled tokens

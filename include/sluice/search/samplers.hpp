@@ -6,8 +6,8 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>

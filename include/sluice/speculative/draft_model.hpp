@@ -7,7 +7,6 @@
 
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>

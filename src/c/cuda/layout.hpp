@@ -3,7 +3,6 @@
 /// Checks that arrays on the device have the same layout in C as in kernels, byte for byte.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/cache/detail/indirection_launch.cuh>

@@ -2,7 +2,7 @@
 // The library's projection against the headers' own, which this file compiles for this machine: the same instructions, the same bits.
 #include <sluice/output/compiled_projection.hpp>
 #include <sluice/output/dense_projection.hpp>
-#include <sluice/output/instruction_set.hpp>
+#include <sluice/output/packed_matrix.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sluice/output/aligned_vector.hpp>
+#include <sluice/core/matrix_view.hpp>
 
 #include <support/catch.hpp>
 #include <transformer/attention.hpp>

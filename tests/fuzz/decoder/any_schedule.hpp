@@ -3,7 +3,6 @@
 /// Any schedule: those of the library, one that does as it likes, and one that breaks its contract.
 #pragma once
 
-#include <sluice/core/schedule.hpp>
 #include <sluice/decode/schedule.hpp>
 
 #include <fuzz/decoder/bytes.hpp>

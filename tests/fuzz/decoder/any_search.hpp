@@ -3,9 +3,9 @@
 /// One type for all searches, so that requests beside each other may differ in it; and what a search may do wrong.
 #pragma once
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 

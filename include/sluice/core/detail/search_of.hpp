@@ -7,9 +7,9 @@
 
 #include <sluice/core/detail/any_search.hpp>
 #include <sluice/core/detail/search_facts.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>

@@ -8,7 +8,6 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/detail/begin_search.hpp>
 #include <sluice/decode/detail/encoding.hpp>

@@ -7,17 +7,16 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_search.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/statistics.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/detail/loop_state.hpp>
 #include <sluice/decode/detail/results.hpp>
 #include <sluice/decode/detail/running.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <vector>
 

@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 

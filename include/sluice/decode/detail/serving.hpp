@@ -180,7 +180,7 @@ class Serving {
       auto const deadline = one.delivery.deadline;
       loop_.submit(std::move(one.request));  // gives the same id: both count submissions
       if (deadline != (Clock::time_point::max)()) deadlines_.emplace(deadline, one.id);
-      if (settles_) listeners_ += one.delivery.settled != nullptr;
+      if (settles_) listeners_ += one.delivery.delta != nullptr;
       in_flight_.emplace(one.id, InFlight{std::move(one.delivery)});
     }
     for (auto& one : growing_) {
@@ -209,12 +209,12 @@ class Serving {
   template <class = void>
   void tell() {
     if (listeners_ == 0) return;
-    loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.settled != nullptr; },
+    loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.delta != nullptr; },
                   [this](std::uint64_t id, std::span<Token const> tokens) {
                     auto& one = in_flight_.find(id)->second;
                     if (tokens.size() <= one.told) return;
-                    one.told = tokens.size();
-                    call([&] { one.delivery.settled(id, tokens); });
+                    auto const fresh = tokens.subspan(std::exchange(one.told, tokens.size()));
+                    call([&] { one.delivery.delta(id, fresh); });
                   });
   }
 
@@ -226,7 +226,7 @@ class Serving {
       if (found == in_flight_.end()) continue;
       auto one = std::move(found->second);
       deadlines_.erase({one.delivery.deadline, result.id});
-      if (settles_) listeners_ -= one.delivery.settled != nullptr;
+      if (settles_) listeners_ -= one.delivery.delta != nullptr;
       in_flight_.erase(found);
       if (one.delivery.done) call([&] { one.delivery.done(std::move(result)); });
     }

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/schedule.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <algorithm>
 #include <cstddef>

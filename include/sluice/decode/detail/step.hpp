@@ -6,10 +6,9 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/plan.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
-#include <sluice/core/schedule.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
 #include <sluice/decode/detail/list_running.hpp>
 #include <sluice/decode/detail/loop_state.hpp>
@@ -19,6 +18,7 @@
 #include <sluice/decode/detail/running.hpp>
 #include <sluice/decode/detail/sorting.hpp>
 #include <sluice/decode/detail/step_capacity.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <algorithm>
 #include <cstddef>

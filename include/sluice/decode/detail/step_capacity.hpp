@@ -5,13 +5,13 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/schedule.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/detail/cache_budget.hpp>
 #include <sluice/decode/detail/loop_state.hpp>
 #include <sluice/decode/detail/preemption.hpp>
 #include <sluice/decode/detail/prefix_cache.hpp>
 #include <sluice/decode/detail/running.hpp>
+#include <sluice/decode/schedule.hpp>
 
 #include <algorithm>
 #include <cstddef>

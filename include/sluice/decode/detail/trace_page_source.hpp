@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The page of TracePage, without the trace. Made of tools/viewer/ by scripts/make-viewer: change it there.
+/// The page of TracePage, without the trace. Made of tools/viewer/ by tools/make-viewer: change it there.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -6,11 +6,11 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/in_library.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/model.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/search.hpp>
-#include <sluice/core/trace.hpp>
+#include <sluice/core/statistics.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
 #include <sluice/decode/detail/own_edits.hpp>
 

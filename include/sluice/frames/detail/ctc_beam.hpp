@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/frames/detail/alignments.hpp>
@@ -30,7 +30,7 @@ namespace sluice::inline v0::detail {
 ///
 /// A frame costs O(width), and the candidates that have a chance: prefixes in order of score, tokens in order of probability, up to
 /// where the beam is full of better ones.
-template <LogitsProcessor R, LanguageModel L>
+template <LogitsProcessor R, LanguageModelOrWeights L>
 class CtcBeam {
  public:
   using Texts = TextScores<R, L>;

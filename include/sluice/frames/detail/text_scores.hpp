@@ -6,7 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/language_model.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
@@ -27,12 +27,12 @@ namespace sluice::inline v0::detail {
 
 /// What is added to the score of a prefix when a token follows, for each prefix of a beam: computed once a prefix, from what a rule
 /// says about the next token, and from what a language model says. -infinity forbids.
-template <LogitsProcessor R, LanguageModel L>
+template <LogitsProcessor R, LanguageModelOrWeights L>
 class TextScores {
  public:
   static constexpr bool ruled = !std::is_same_v<R, NoRule>, modelled = !std::is_same_v<L, NoRule>;
   static constexpr bool any = ruled || modelled;
-  static constexpr bool in_rows = requires { L::in_rows; };  // what the model says comes with its lines
+  static constexpr bool in_rows = !LanguageModel<L>;  // what the language model says comes with the model's lines
   static_assert(!EndingProcessor<R>,
                 "sluice: a search over frames ends with its frames: it takes no rule that ends outputs");
 
@@ -46,7 +46,8 @@ class TextScores {
     for (auto i = texts_.size(); i-- > 0;) free_.push_back(static_cast<std::int32_t>(i));
     auto const made = take();
     auto& text = texts_[static_cast<std::size_t>(made)];
-    text.rule = rule.initial(sentence), text.model = model.initial(sentence);
+    text.rule = rule.initial(sentence);
+    if constexpr (!in_rows) text.model = model.initial(sentence);
     tokens_.clear();
     if constexpr (RestrictingProcessor<R>)
       rule.require_possible(text.rule, {tokens_, 0, *vocabulary_}, Limits::unlimited);
@@ -69,7 +70,7 @@ class TextScores {
       text.rule = rule.next(parent.rule, token);
       tree.spell(node, tokens_);
     }
-    if constexpr (modelled) text.model = model.next(parent.model, token);
+    if constexpr (modelled && !in_rows) text.model = model.next(parent.model, token);
     fill(rule, model, text);
     if constexpr (in_rows) text.slot = rows_.open(parent.slot, tree.depth(node), token, made);
     return made;
@@ -110,7 +111,8 @@ class TextScores {
     if constexpr (ruled) sum = text.ruled[static_cast<std::size_t>(token)];
     if constexpr (modelled) {
       auto& known = text.modelled[static_cast<std::size_t>(token)];
-      if (std::isnan(known)) known = model.score(text.model, token);
+      if constexpr (!in_rows)
+        if (std::isnan(known)) known = model.score(text.model, token);
       sum += known;
     }
     return sum;
@@ -119,9 +121,9 @@ class TextScores {
   /// \param blank  stands for the end in the rule
   float end(L const& model, std::int32_t number, Token blank) const {
     auto const& text = texts_[static_cast<std::size_t>(number)];
-    auto sum = model.end(text.model);
-    if constexpr (in_rows)
-      sum = text.modelled[static_cast<std::size_t>(blank)] - static_cast<float>(model.weights.bonus);
+    float sum = 0;
+    if constexpr (in_rows) sum = text.modelled[static_cast<std::size_t>(blank)] - static_cast<float>(model.bonus);
+    else sum = model.end(text.model);
     if constexpr (ruled) sum += text.ruled[static_cast<std::size_t>(blank)];
     return sum;
   }
@@ -131,9 +133,18 @@ class TextScores {
  private:
   static constexpr float never = -std::numeric_limits<float>::infinity();
 
+  struct NoState {};
+  template <class X>
+  struct StateOf {
+    using type = NoState;
+  };
+  template <LanguageModel X>
+  struct StateOf<X> {
+    using type = typename X::State;
+  };
   struct Text {
     typename R::State rule{};
-    typename L::State model{};
+    typename StateOf<L>::type model{};
     std::vector<float> ruled, modelled;  // [V]; modelled: NaN if not known yet
     float most = 0;
     Slot slot = 0;  // in_rows
@@ -151,7 +162,8 @@ class TextScores {
   template <class = void>
   void fill(R const& rule, L const& model, Text& text) {
     auto const size = static_cast<std::size_t>(vocabulary_->size);
-    text.most = model.most(text.model);
+    text.most = 0;
+    if constexpr (!in_rows) text.most = model.most(text.model);
     if constexpr (modelled) text.modelled.assign(size, std::numeric_limits<float>::quiet_NaN());
     if constexpr (ruled) {
       text.ruled.assign(size, 0);

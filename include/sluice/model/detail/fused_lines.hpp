@@ -7,7 +7,6 @@
 
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 

@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>
 #include <sluice/output/detail/simd/log_add.hpp>
 #include <sluice/output/detail/simd/simd.hpp>

@@ -7,7 +7,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam_options.hpp>

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/detail/bank_choice.hpp>
 #include <sluice/search/detail/beam_state.hpp>

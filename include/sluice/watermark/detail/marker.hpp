@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/noise.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/watermark/detail/green.hpp>
 #include <sluice/watermark/detail/mark_numbers.hpp>

@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/device/allocator.cuh>

@@ -5,10 +5,9 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/dense_projection.hpp>
 #include <sluice/output/detail/clusters/cluster_unions.hpp>
 #include <sluice/output/detail/projection/active_tokens.hpp>

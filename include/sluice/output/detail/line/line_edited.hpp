@@ -5,9 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/line/best_scores.hpp>
 #include <sluice/output/detail/line/line_norm.hpp>
 #include <sluice/output/detail/line/line_scan.hpp>

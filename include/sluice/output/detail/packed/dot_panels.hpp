@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/output/aligned_vector.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/packed/int8_pairs.hpp>
 #include <sluice/output/detail/packed/loads.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>

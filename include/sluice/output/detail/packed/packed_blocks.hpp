@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/output/aligned_vector.hpp>
+#include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 
 #include <algorithm>

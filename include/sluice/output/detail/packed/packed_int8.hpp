@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/matrix_view.hpp>
-#include <sluice/output/aligned_vector.hpp>
 #include <sluice/output/detail/packed/dot_panels.hpp>
 #include <sluice/output/detail/packed/int8_dot.hpp>
 #include <sluice/output/detail/packed/packed_blocks.hpp>

@@ -5,7 +5,6 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/line/line_query.cuh>
 #include <sluice/output/line_lists.hpp>

@@ -6,7 +6,6 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/error.hpp>
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/cuda/expand/detail/add_line.cuh>
 #include <sluice/cuda/line/line_query.cuh>

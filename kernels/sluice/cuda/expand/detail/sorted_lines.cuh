@@ -6,7 +6,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/key.cuh>
 #include <sluice/cuda/device/detail/partial_sum.cuh>

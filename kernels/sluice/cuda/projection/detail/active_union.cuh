@@ -5,7 +5,6 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/host_device.cuh>

@@ -5,8 +5,8 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/core/expansion.hpp>
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/cuda/device/detail/buffer.cuh>
 #include <sluice/cuda/device/detail/setup.cuh>

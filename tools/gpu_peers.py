@@ -3,8 +3,8 @@
 """What PyTorch takes on a device for what sluice.bench.cuda.top_k measures: log_softmax and topk of the same shapes. Lines
 of JSON like that program's.
 
-  scripts/gpu_peers.py --measured FILE [--seconds N]     FILE: what sluice.bench.cuda.top_k printed; its shapes are taken
-  scripts/gpu_peers.py --rows 320 --columns 32000 --k 5 --type float32
+  tools/gpu_peers.py --measured FILE [--seconds N]     FILE: what sluice.bench.cuda.top_k printed; its shapes are taken
+  tools/gpu_peers.py --rows 320 --columns 32000 --k 5 --type float32
 
   eager          log_softmax, topk, called one after the other
   graph          the same in a CUDA graph

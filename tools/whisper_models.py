@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """whisper_models.py FOLDER MODEL: ONNX graphs of a Whisper model, with the inputs and outputs that Optimum's exports have.
 
-MODEL is a folder with a Whisper model in CTranslate2's format (scripts/fetch-whisper makes it). FOLDER gets
+MODEL is a folder with a Whisper model in CTranslate2's format (tools/fetch-whisper makes it). FOLDER gets
 
   encoder_model.onnx  input_features [batch, mel, 3000] in; of each layer of the decoder, the keys and values of the source out
   decoder_model.onnx  tokens, a past and these keys and values in; logits and the next past out

@@ -215,7 +215,7 @@ PYTHON
 # PyTorch, for the shapes measured.
 peers() {
   local status=0
-  python3 scripts/gpu_peers.py --measured "$figures/1-benchmarks.jsonl" --seconds "$((budget - budget / 10))" \
+  python3 tools/gpu_peers.py --measured "$figures/1-benchmarks.jsonl" --seconds "$((budget - budget / 10))" \
     >"$figures/4-peers.jsonl" || status=$?
   echo >>"$figures/4-peers.jsonl"
   return "$status"
@@ -233,7 +233,7 @@ with open(sys.argv[1], "w", encoding="utf-8") as file:
     json.dump(record, file, indent=1)
 PYTHON
   cat "$figures"/*.jsonl >"$build/measured.jsonl" &&
-    python3 scripts/gpu-page --machine "$build/machine.json" "$build/measured.jsonl" >"$build/page.md" &&
+    python3 tools/gpu-page --machine "$build/machine.json" "$build/measured.jsonl" >"$build/page.md" &&
     cp "$build/page.md" "$out/$page_file" && cp "$build/page.md" "docs/benchmarks/$page_file"
 }
 
