@@ -62,13 +62,14 @@ class Lark {
     if (start == g_.numbers.end()) in_.fail_at(0, "there is no rule start");
     if (!g_.ignored.empty()) {
       std::vector<Id> choices;
+      choices.reserve(g_.ignored.size());
       for (auto const one : g_.ignored) choices.push_back(terminal(one));
       ignored_ = out_.add_rule("%ignore");
       auto const all = out_.repeat(out_.choice(choices), 0, g_.ignore_once ? 1 : -1);
       out_.rules[at(ignored_)].expression = all;
     }
     auto root = rule(start->second);
-    for (std::size_t done = 0; done < wanted_.size(); ++done) {  // grows
+    for (std::size_t done = 0; done < wanted_.size(); ++done) {  // NOLINT(modernize-loop-convert): grows
       auto const number = wanted_[done];
       auto const body = definition(number);
       out_.rules[at(rules_[at(number)])].expression = body;
@@ -79,7 +80,9 @@ class Lark {
       out_.rules[at(root)].expression = first;
     }
     out_.source = text_;
-    LeftRecursion::remove(out_);
+    std::erase(rules_, -1);
+    if (ignored_ >= 0) rules_.push_back(ignored_);
+    LeftRecursion::remove(out_, rules_);
     return root;
   }
 

@@ -22,9 +22,10 @@ namespace sluice::inline v0::detail {
 /// ends. Rules in which something optional may stand before the recursion, other than a part with ?, stay as they are.
 class LeftRecursion {
  public:
+  /// \param rules  to look at; others call none of them, and have no empty text
   template <class = void>
-  static void remove(Expressions& x) {
-    LeftRecursion(x).all();
+  static void remove(Expressions& x, std::span<std::int32_t const> rules) {
+    LeftRecursion(x, rules).all();
   }
 
  private:
@@ -36,17 +37,16 @@ class LeftRecursion {
   };
   static constexpr std::size_t most = 64;  // rules that begin with each other: their walks are as many, squared
 
-  explicit LeftRecursion(Expressions& x) : x_(x) {}
+  LeftRecursion(Expressions& x, std::span<std::int32_t const> rules) : x_(x), rules_(rules) {}
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   template <class = void>
   void all() {
     find_empty();
-    auto const rules = x_.rules.size();
-    std::vector<std::vector<std::int32_t>> begins(rules);
-    for (std::size_t r = 0; r < rules; ++r)
-      if (x_.rules[r].expression >= 0) first_calls(x_.rules[r].expression, begins[r]);
-    group_.assign(rules, -1);
+    std::vector<std::vector<std::int32_t>> begins(x_.rules.size());
+    for (auto const rule : rules_)
+      if (x_.rules[at(rule)].expression >= 0) first_calls(x_.rules[at(rule)].expression, begins[at(rule)]);
+    group_.assign(begins.size(), -1);
     for (auto const& group : components(begins)) {
       auto const self = std::ranges::find(begins[at(group[0])], group[0]) != begins[at(group[0])].end();
       if ((group.size() == 1 && !self) || group.size() > most) continue;
@@ -61,12 +61,12 @@ class LeftRecursion {
     empty_.assign(x_.rules.size(), 0);
     std::vector<std::vector<std::int32_t>> callers(x_.rules.size());
     std::vector<std::int32_t> open, calls;
-    for (std::size_t r = 0; r < x_.rules.size(); ++r) {
-      if (x_.rules[r].expression < 0) continue;
+    for (auto const rule : rules_) {
+      if (x_.rules[at(rule)].expression < 0) continue;
       calls.clear();
-      first_calls(x_.rules[r].expression, calls, true);
-      for (auto const called : calls) callers[at(called)].push_back(static_cast<std::int32_t>(r));
-      open.push_back(static_cast<std::int32_t>(r));
+      first_calls(x_.rules[at(rule)].expression, calls, true);
+      for (auto const called : calls) callers[at(called)].push_back(rule);
+      open.push_back(rule);
     }
     while (!open.empty()) {
       auto const rule = open.back();
@@ -239,6 +239,7 @@ class LeftRecursion {
   }
 
   Expressions& x_;
+  std::span<std::int32_t const> rules_;
   std::vector<std::uint8_t> empty_;  // [rule]
   std::vector<std::int32_t> group_;  // [rule]: a name of those that begin with each other; -1: none
 };
