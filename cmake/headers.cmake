@@ -119,6 +119,7 @@ set(SLUICE_HEADERS
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp
+  include/sluice/grammar/detail/character_kinds.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/free_text.hpp
@@ -131,6 +132,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_document.hpp
   include/sluice/grammar/detail/json_formats.hpp
   include/sluice/grammar/detail/json_glance.hpp
+  include/sluice/grammar/detail/json_indent.hpp
   include/sluice/grammar/detail/json_keywords.hpp
   include/sluice/grammar/detail/json_numbers.hpp
   include/sluice/grammar/detail/json_objects.hpp

@@ -16,7 +16,7 @@ from typing import Any, Literal, Union
 
 from ._decode import DecodingError
 from ._language import NGrams
-from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesHypothesis, CFramesResult, CFramesWord, CGrammarOptions, Error, Tokens, bytes_array, call, create, expect,
+from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesHypothesis, CFramesResult, CFramesWord, Error, Tokens, bytes_array, call, create, expect,
                        i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, void_p, whole)
 from ._model import State
 from ._search import Bias, BiasedPhrase, Grammar, Search, SearchHandle
@@ -413,10 +413,8 @@ class CtcDecoder:
     def _compiled(self, grammar: Grammar) -> int:
         expect(grammar, Grammar, "grammar", "Grammar.gbnf(...), Grammar.regex(...) or Grammar.json_schema(...)")
         if grammar not in self._grammars:
-            options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(grammar.behind_space),
-                                      white_space=whole(grammar.white_space, "white_space"), longest=bool(grammar.longest))
             self._grammars[grammar] = create("ctc_grammar", self._handle, text_bytes(grammar.kind, "kind"),
-                                             text_bytes(grammar.text, grammar.kind), C.byref(options))
+                                             text_bytes(grammar.text, grammar.kind), C.byref(grammar._options()))
         return self._grammars[grammar]
 
     def _other(self, search: Any, hotwords: Any) -> SearchHandle:

@@ -516,8 +516,11 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
     Raises TypeError for arguments that transformers does not have, and NotImplementedError for those that cannot be honoured.
     """
     began = time.monotonic()
-    given = _from_config(dict(arguments))
     its_model: Any = model.model if isinstance(model, Decoder) else model
+    given = _from_config(dict(arguments))
+    config = getattr(its_model, "generation_config", None)
+    if config is not None:  # as in transformers: what the call does not say
+        given = _from_config(given | {"generation_config": config})
     encoder_decoder = bool(getattr(its_model, "is_encoder_decoder", False))
     unknown = sorted(set(given) - set(GenerateArguments.__annotations__))
     if unknown:

@@ -44,6 +44,8 @@ class Grammar:
     """For json_schema: at most this many where JSON allows some; 0: compact, -1: any number."""
     longest: bool = False
     """Forced text is spelt with the longest tokens; else with any."""
+    options: str = ""
+    """For json_schema: a JSON object of further options."""
 
     @classmethod
     def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -62,17 +64,22 @@ class Grammar:
 
     @classmethod
     def json_schema(cls, schema: str | dict[str, Any] | bool, *, white_space: int = 0, behind_space: bool = False,
-                    longest: bool = False) -> Grammar:
-        """JSON that is valid under a schema: its text, or what `json.loads` makes of it."""
-        return cls("json_schema", json_text(schema, "schema"), behind_space=behind_space, white_space=white_space, longest=longest)
+                    longest: bool = False, options: dict[str, Any] | None = None) -> Grammar:
+        """JSON that is valid under a schema: its text, or what `json.loads` makes of it.
+
+        `options`: more of how it is written, named as in docs/structure.md: `{"indent": 2, "order": "any", "lenient": True}`.
+        """
+        more = "" if options is None else json_text(options, "options")
+        return cls("json_schema", json_text(schema, "schema"), behind_space=behind_space, white_space=white_space, longest=longest, options=more)
 
     @classmethod
-    def from_model(cls, model: Any, *, white_space: int = 0, behind_space: bool = False, longest: bool = False) -> Grammar:
-        """JSON that a class of pydantic reads: whatever has `model_json_schema()`."""
+    def from_model(cls, model: Any, *, white_space: int = 0, behind_space: bool = False, longest: bool = False,
+                   options: dict[str, Any] | None = None) -> Grammar:
+        """JSON that a class of pydantic reads: whatever has `model_json_schema()`. Options are those of `json_schema`."""
         schema = getattr(model, "model_json_schema", None)
         if not callable(schema):
             raise TypeError(f"sluice: model = {model!r}: must be a class with model_json_schema(), as pydantic's BaseModel has it")
-        return cls.json_schema(schema(), white_space=white_space, behind_space=behind_space, longest=longest)
+        return cls.json_schema(schema(), white_space=white_space, behind_space=behind_space, longest=longest, options=options)
 
     @classmethod
     def structural_tag(cls, tag: str | dict[str, Any], *, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -103,10 +110,14 @@ class Grammar:
         fields = {"format": format, "tools": listed_tools, "tool_choice": tool_choice, "parallel_tool_calls": bool(parallel_tool_calls)}
         return cls("tool_calls", json_text(fields, "tool_choice"), behind_space=behind_space, longest=longest)
 
+    def _options(self) -> CGrammarOptions:
+        return CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
+                               white_space=whole(self.white_space, "white_space"), longest=bool(self.longest),
+                               json=text_bytes(self.options, "options") if self.options else None)
+
     def _create(self, model: int) -> int:
-        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
-                                  white_space=whole(self.white_space, "white_space"), longest=bool(self.longest))
-        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind), C.byref(options))
+        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind),
+                      C.byref(self._options()))
 
 
 class Catalogue:

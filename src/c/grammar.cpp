@@ -71,17 +71,69 @@ Grammar from_tools(std::string_view text) {
   return sluice::tool_calls(sluice::tool_format(format->text), list, options);
 }
 
+/// Reads JsonSchemaOptions from a JSON object, beside what they are already.
+void read_options(std::string_view text, sluice::JsonSchemaOptions& options) {
+  using Value = sluice::detail::JsonValue;
+  auto const all = sluice::detail::JsonReader::parse("options", text, {});
+  require(all.is(Value::Kind::object), "json", text, "must be a JSON object");
+  auto const refuse = [&](std::string const& name, char const* must) {
+    require(false, "json: " + name, "of another kind", must);
+  };
+  for (auto const& member : all.members) {
+    auto const& name = member.first;
+    auto const& value = member.second;
+    auto const integer = [&](std::int32_t& to) {
+      auto const whole = value.is(Value::Kind::number) && value.text.size() < 10 &&
+                         value.text.find_first_not_of("-0123456789") == std::string::npos;
+      if (whole) to = static_cast<std::int32_t>(std::stol(value.text));
+      else refuse(name, "must be an integer of less than ten digits");
+    };
+    auto const truth = [&](bool& to) {
+      if (value.is(Value::Kind::boolean)) to = value.truth;
+      else refuse(name, "must be true or false");
+    };
+    auto const string = [&](std::string& to) {
+      if (value.is(Value::Kind::string)) to = value.text;
+      else refuse(name, "must be a string");
+    };
+    std::string word;
+    if (name == "white_space") integer(options.white_space);
+    else if (name == "indent") integer(options.indent);
+    else if (name == "digits") integer(options.digits);
+    else if (name == "characters") integer(options.characters);
+    else if (name == "tidy") truth(options.tidy);
+    else if (name == "plain_numbers") truth(options.plain_numbers);
+    else if (name == "lenient") truth(options.lenient);
+    else if (name == "item_separator") string(options.item_separator);
+    else if (name == "key_separator") string(options.key_separator);
+    else if (name == "order") {
+      string(word);
+      require(word == "any" || word == "schema", "json: order", word, "must be any or schema");
+      options.order = word == "any" ? sluice::JsonOrder::any : sluice::JsonOrder::schema;
+    } else if (name == "escapes") {
+      string(word);
+      require(word == "any" || word == "usual", "json: escapes", word, "must be any or usual");
+      options.escapes = word == "any" ? sluice::JsonEscapes::any : sluice::JsonEscapes::usual;
+    } else {
+      require(false, "json", name, "must have members of JsonSchemaOptions only");
+    }
+  }
+}
+
 Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_options const& options) {
   auto const json = kind == "json_schema";
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
+  require(json || options.json == nullptr, "json", "not null", "is for a json_schema");
   if (kind == "gbnf") return Grammar::from_gbnf(text);
   if (kind == "regex") return Grammar::from_regex(text);
   if (kind == "lark") return sluice::lark_grammar(text);
   if (kind == "structural_tag") return sluice::structural_tag(text);
   if (kind == "tool_calls") return from_tools(text);
   require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag or tool_calls");
-  return Grammar::from_json_schema(
-      text, {.white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true});
+  sluice::JsonSchemaOptions how{
+      .white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true};
+  if (options.json != nullptr) read_options(options.json, how);
+  return Grammar::from_json_schema(text, how);
 }
 
 bool flag(std::int32_t value, std::string_view name) {

@@ -550,6 +550,32 @@ static void obeys(table* t) {
   CHECK(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tools\": null}", NULL, &grammar) ==
         SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
+  options.json = "{}";
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "white_space = 1");
+  options.white_space = 0;
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "json = not null: is for a json_schema");
+  options.json = "[]";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json = []: must be a JSON object");
+  options.json = "{\"indent\": \"2\"}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json: indent");
+  options.json = "{\"tidy\": 1}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json: tidy");
+  options.json = "{\"order\": \"none\"}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json: order = none");
+  options.json = "{\"escapes\": \"all\"}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json: escapes = all");
+  options.json = "{\"item_separator\": \";\"}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "options.item_separator");
+  options.json = "{\"limits\": {}}";
+  REFUSED(sluice_grammar_create(model, "json_schema", "{}", &options, &grammar), "json = limits");
+  options.json =
+      "{\"indent\": 2, \"white_space\": 0, \"order\": \"any\", \"escapes\": \"any\", \"plain_numbers\": false, "
+      "\"digits\": 9,"
+      "\"characters\": 9, \"tidy\": false, \"lenient\": true, \"item_separator\": \",\", \"key_separator\": \": \"}";
+  CHECK(sluice_grammar_create(model, "json_schema", "{\"const\": 1, \"uniqueItems\": true}", &options, &grammar) ==
+        SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  options.json = NULL;
   options.white_space = -2;
   CHECK(sluice_grammar_create(model, "json_schema", "{\"type\": \"null\", \"x-own\": 1}", NULL, &grammar) == SLUICE_OK);
   {

@@ -547,6 +547,48 @@ TEST_CASE("texts are written in the style that is asked for", "[json_schema]") {
   CHECK_THROWS_AS(Grammar::from_json_schema(schema, {.item_separator = ";"}), std::invalid_argument);
 }
 
+// nlohmann's dump(n) writes what Python's json.dumps(indent=n) does.
+TEST_CASE("JSON is indented as its writers do it", "[json_schema]") {
+  auto const* const tree = R"({"type": "object", "properties": {"name": {"type": "string"}, "kids": {"type": "array",
+    "items": {"$ref": "#"}}, "pair": {"prefixItems": [{"type": "integer"}, {"type": "null"}]}, "fixed": {"const": {"a": [1, {}]}}},
+    "additionalProperties": {"type": "array", "contains": {"type": "boolean"}, "uniqueItems": false}})";
+  auto const* const closed =
+      R"({"type": "object", "properties": {"name": {}, "kids": {"maxItems": 2}, "pair": {}, "x": {"minItems": 1},
+    "fixed": {"enum": [{"a": [1, {}]}, []]}, "7": {}}, "minProperties": 1, "additionalProperties": false})";
+  std::vector<json> const values{
+      json::parse(
+          R"({"name": "a", "kids": [{"name": "b", "kids": []}, {"kids": [{}, {"name": "\n"}]}], "pair": [1, null]})"),
+      json::parse(R"({"fixed": {"a": [1, {}]}, "x": [1, true, [[]], {"y": {"z": 0}}]})"),
+      json::parse(R"({"pair": [1, null, [2, {"u": [[], [[3]]]}]], "kids": []})"), json::parse("{\"name\": \"\"}")};
+  for (auto const* const schema : {tree, closed})
+    for (auto const indent : {0, 1, 4}) {
+      auto const grammar = Grammar::from_json_schema(schema, {.indent = indent});
+      for (auto const& value : values) {
+        CAPTURE(schema, indent, value.dump());
+        CHECK(grammar.matches(value.dump(indent)));
+        CHECK_FALSE(grammar.matches(value.dump()));
+        CHECK_FALSE(grammar.matches(value.dump(indent + 1)));
+        CHECK_FALSE(grammar.matches(value.dump(indent) + "\n"));
+        auto text = value.dump(indent);
+        text.insert(text.rfind('\n'), " ");
+        CHECK_FALSE(grammar.matches(text));
+      }
+    }
+  auto const any = Grammar::from_json_schema("{}", {.indent = 2, .item_separator = ", ", .key_separator = ":"});
+  CHECK(any.matches("{\n  \"a\": [\n    1, \n    2\n  ], \n  \"b\": {}\n}"));
+  CHECK(any.matches("[]"));
+  CHECK_FALSE(any.matches("[\n]"));
+  CHECK_FALSE(any.matches("[\n\n]"));
+  CHECK(Grammar::from_json_schema("{}", {.indent = 0, .key_separator = " : "}).matches("{\n\"a\" : 1\n}"));
+  json deep = 1;
+  for (auto i = 0; i < 24; ++i) deep = json::array({deep});
+  CHECK(any.matches(deep.dump(2)));
+  CHECK_FALSE(any.matches(json::array({deep}).dump(2)));
+  CHECK(problem("{}", {.indent = -2}).find("options.indent = -2: must be in [-1, 16]") != std::string::npos);
+  CHECK(problem("{}", {.white_space = 1, .indent = 2}).find("options.white_space = 1: must be 0 beside") !=
+        std::string::npos);
+}
+
 TEST_CASE("plain numbers have no exponents, and no zeros at the end of a fraction", "[json_schema]") {
   for (auto const& [schema, yes, no] :
        {std::tuple(R"({"type": "integer"})", std::vector{"5", "-12", "0"}, std::vector{"5.0", "5e0", "1.5", "05"}),

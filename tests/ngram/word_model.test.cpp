@@ -115,7 +115,7 @@ TEST_CASE("as a language model of texts it adds what its lines say, weighted, an
   std::vector<Token> tokens{1};
   for (Token const next : {3, 5, 7, 4, 8, 9, 6}) {
     auto const line = line_after(model, {}, tokens);
-    std::string const before = pieces[static_cast<std::size_t>(tokens.back())];
+    auto const& before = pieces[static_cast<std::size_t>(tokens.back())];
     auto const open = tokens.size() > 1 && before.back() != ' ';
     CHECK(beside.end(state) == Approx(0.5 * line[2] + (open ? 2 : 0)).margin(1e-5));
     for (Token token = 3; token < 10; ++token) {

@@ -4,6 +4,7 @@
 NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel.
 run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are.
 run.py LIBRARY ctc: the names of other packages for CTC beside these, where they are.
+run.py LIBRARY ray: sluice.batch over Ray, where that is.
 run.py - types: mypy and pyright, where they are."""
 import os
 import pathlib
@@ -70,15 +71,28 @@ def unit_tests(library):
 def beside_transformers(library):
     python = python_with("numpy", "torch", "transformers")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
-    subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 2
+    subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers", "Pretrained"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    run = subprocess.run([python, ROOT / "benchmarks/python_huggingface.py", *"--layers 1 --width 64 --vocabulary 200 --tokens 6 --requests 5 --batch 2 --times 1".split()],
+                         env=environment, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("| 1 of 1 |") == 2 and run.stdout.count("| 8 of 8 |") == 2 and "| 5 of 5 |" in run.stdout, run
+    return 11
 
 
 def beside_ctc_packages(library):
     python = python_with("numpy", "pyctcdecode")
     environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
     subprocess.run([python, HERE / "test_ctc_packages.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
-    return 6
+    run = subprocess.run([python, ROOT / "benchmarks/python_ctc_peers.py", *"--times 1 --width 20 --words 300".split()], env=environment,
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("| yes |") >= 3 and "| no |" not in run.stdout, run
+    return 7
+
+
+def over_ray(library):
+    python = python_with("numpy", "ray")
+    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run([python, HERE / "test_batch.py"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    return 5
 
 
 def types(_):
@@ -167,5 +181,5 @@ def installs(python, library, folder, environment):
 
 if __name__ == "__main__":
     what = "wheel" if sys.argv[1].endswith(".whl") else "".join(sys.argv[2:])
-    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "ctc": beside_ctc_packages, "types": types}[what](sys.argv[1])
+    count = {"": unit_tests, "wheel": wheel, "transformers": beside_transformers, "ctc": beside_ctc_packages, "ray": over_ray, "types": types}[what](sys.argv[1])
     print(f"{count} passed, 0 failed")

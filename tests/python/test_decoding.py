@@ -118,6 +118,10 @@ class Searches(unittest.TestCase):
             decoder.check(Grammar.regex("[a-z"))
         self.assertEqual(decoder.check(Grammar.json_schema({"type": "integer", "x-b": 1, "title": "t", "x-a": {}})), ["x-a", "x-b"])
         self.assertEqual(decoder.check(Grammar.regex("[a-z]+")), [])
+        unequal = {"items": {"type": "string"}, "uniqueItems": True}
+        self.assertEqual(decoder.check(Grammar.json_schema(unequal, options={"lenient": True, "indent": 2})), ["uniqueItems"])
+        with self.assertRaisesRegex(sluice.ArgumentError, "uniqueItems"):
+            decoder.check(Grammar.json_schema(unequal, options={"order": "any"}))
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
 
@@ -706,7 +710,8 @@ class Errors(unittest.TestCase):
                 ("function", lambda: sluice.FunctionModel(5, vocabulary)), ("vocabulary", lambda: sluice.decode(sluice.FunctionModel(len, 8), [None])),
                 ("gbnf", lambda: sluice.Decoder(function).check(sluice.Grammar.gbnf(5))), ("regex", lambda: sluice.Decoder(function).check(sluice.Grammar.regex("a\0b"))),
                 ("white_space", lambda: sluice.Decoder(function).check(sluice.Grammar.json_schema("{}", white_space="x"))),
-                ("schema", lambda: sluice.Grammar.json_schema({1, 2})),
+                ("schema", lambda: sluice.Grammar.json_schema({1, 2})), ("options", lambda: sluice.Grammar.json_schema({}, options={1, 2})),
+                ("json: indent", lambda: sluice.Decoder(function).check(sluice.Grammar.json_schema({}, options={"indent": "2"}))),
                 ("sequences", lambda: sluice.Catalogue(5)), ("sequences[1]", lambda: sluice.Catalogue([[1], 2])), ("sequences[1] = []", lambda: sluice.Catalogue([[1], []])), ("sequences", lambda: sluice.Catalogue([["a"]])),
                 ("file", lambda: sluice.Catalogue.open(5.5)), ("file", lambda: sluice.Catalogue.open("a\0b")), ("file", lambda: sluice.NGrams.open(None)),
                 ("phrases", lambda: sluice.Bias(5)), ("phrases[0]", lambda: sluice.Bias([1])), ("phrases[0]", lambda: sluice.Bias([([1, 2], 1.0, 3)])),

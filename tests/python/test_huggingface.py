@@ -10,19 +10,23 @@ the tokens and scores that transformers gave for the same table, in huggingface.
 import json
 import math
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
 import numpy as np
 
 import sluice
+import sluice.huggingface
 from table import Table
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXPECTED = HERE / "huggingface.json"
 PAGE = HERE.parents[1] / "docs/huggingface.md"
 try:
+    import tokenizers
     import torch
     import transformers
     WHY = ""
@@ -438,6 +442,10 @@ def tiny(kind, seed):
                  decoder_ffn_dim=32, max_position_embeddings=64)
     if kind == "GPT-2":
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, n_positions=64, **shared))
+    elif kind == "LLaMA":
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+            **shared))
     elif kind == "BART":
         model = transformers.BartForConditionalGeneration(transformers.BartConfig(
             decoder_start_token_id=EOS, forced_bos_token_id=None, forced_eos_token_id=None, **sides, **shared))
@@ -458,29 +466,9 @@ def tiny(kind, seed):
     return model.eval()
 
 
-def over(model):
-    """A model of transformers as one of sluice, without a cache."""
-    config = model.config
-    encoder_decoder = config.is_encoder_decoder
-
-    def function(contexts, sources=None):
-        answer = np.empty((len(contexts), config.vocab_size), np.float32)
-        groups = {}
-        for i, tokens in enumerate(contexts):
-            groups.setdefault((len(tokens), len(sources[i]) if encoder_decoder else 0), []).append(i)
-        with torch.no_grad():
-            for group in groups.values():
-                ids = torch.tensor([contexts[i] for i in group])
-                if encoder_decoder:
-                    logits = model(input_ids=torch.tensor([list(sources[i]) for i in group]), decoder_input_ids=ids, use_cache=False).logits
-                else:
-                    logits = model(input_ids=ids, use_cache=False).logits
-                answer[group] = logits[:, -1].float().numpy()
-        return answer
-
-    bos = config.decoder_start_token_id if encoder_decoder else 1
-    return sluice.FunctionModel(function, sluice.Vocabulary(config.vocab_size, bos=bos, eos=EOS), batched=True,
-                                takes_source=encoder_decoder, is_encoder_decoder=encoder_decoder)
+def over(model, **arguments):
+    """A model of transformers as one of sluice."""
+    return (sluice.huggingface.Seq2Seq if model.config.is_encoder_decoder else sluice.huggingface.CausalLM)(model, **arguments)
 
 
 @unittest.skipIf(WHY, WHY)
@@ -526,6 +514,159 @@ class BesideTransformers(unittest.TestCase):
         sluice.generate(mine, prompts[:1], max_new_tokens=6, streamer=other)
         self.assertEqual(one.text, other.text)
         self.assertGreater(len(one.text), 20)
+
+
+def stepwise(model, source, tokens):
+    """[tokens, V]: what the model answers before each token of its output, without a cache."""
+    with torch.no_grad():
+        if model.config.is_encoder_decoder:
+            begin = [model.generation_config.decoder_start_token_id]
+            return model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([begin + tokens[:-1]]), use_cache=False).logits[0].numpy()
+        return model(input_ids=torch.tensor([source + tokens[:-1]]), use_cache=False).logits[0, len(source) - 1:].numpy()
+
+
+@unittest.skipIf(WHY, WHY)
+class Pretrained(unittest.TestCase):
+    """CausalLM and Seq2Seq: rows of all lengths in one cache, which come and go, beside generate() of one row at a time."""
+
+    @classmethod
+    def setUpClass(cls):
+        transformers.logging.set_verbosity_error()
+        torch.set_num_threads(1)
+        generator = np.random.default_rng(1)
+        cls.sources = [generator.integers(3, 24, n).tolist() for n in (5, 2, 9, 5, 1, 7, 12)]
+        cls.models = {kind: tiny(kind, 3) for kind in ("GPT-2", "LLaMA", "BART", "T5", "Marian")}
+
+    def alone(self, model, source, **given):
+        begin = 1 if model.config.is_encoder_decoder else len(source)
+        found = model.generate(torch.tensor([source]), attention_mask=torch.ones(1, len(source), dtype=torch.long), pad_token_id=PAD, **given)
+        return [line[begin:] for line in found.tolist()]
+
+    def test_any_schedule(self):
+        for kind, model in self.models.items():
+            for given in dict(max_new_tokens=10), dict(max_new_tokens=8, num_beams=4, num_return_sequences=4):
+                wanted = [self.alone(model, source, **given) for source in self.sources]
+                for batch, ragged in (64, None), (3, None), (64, False):
+                    mine = over(model, ragged=ragged)
+                    self.assertEqual(mine.abilities.ragged, ragged is None)
+                    for its, result in zip(wanted, sluice.generate(mine, self.sources, batch=batch, **given)):
+                        found = [hypothesis.tokens for hypothesis in result]
+                        self.assertEqual(found, [line[:len(tokens)] for line, tokens in zip(its, found)], (kind, given, batch, ragged))
+                    self.assertEqual(mine._slots, {})
+                if "num_beams" not in given:  # and no tie decides
+                    for source, (tokens,) in zip(self.sources, wanted):
+                        two = np.sort(stepwise(model, source, tokens))[:, -2:]
+                        self.assertGreater((two[:, 1] - two[:, 0]).min(), 1e-4, kind)
+
+    def test_samples(self):
+        given = dict(do_sample=True, temperature=0.8, top_k=7, seed=5, max_new_tokens=9, num_return_sequences=2, output_scores=True)
+        for kind, model in self.models.items():
+            results = sluice.generate(over(model), self.sources, **given)
+            for result, source in zip(results, self.sources):
+                for one in result:  # drawn from what transformers would draw from
+                    lines = stepwise(model, source, one.tokens) / 0.8
+                    kept = lines >= np.sort(lines)[:, -7:-6]
+                    self.assertTrue((np.isfinite(one.scores) == kept).all(), kind)
+                    self.assertTrue(np.allclose(one.scores[kept], lines[kept], atol=1e-4), kind)
+            for other in sluice.generate(over(model), self.sources, batch=2, **given), sluice.generate(over(model, ragged=False), self.sources, **given):
+                self.assertEqual([[h.tokens for h in result] for result in other], [[h.tokens for h in result] for result in results], kind)
+            self.assertGreater(len({tuple(h.tokens) for result in results for h in result}), 9)
+
+    def test_rows_that_are_cut_back(self):
+        for kind, model in self.models.items():
+            search = dict(search=sluice.Greedy(length=sluice.LengthLimits(max=12)))
+            requests = [sluice.Request(source, **search) if model.config.is_encoder_decoder else sluice.Request(prompt=source, **search)
+                        for source in self.sources]
+            wanted = [result.tokens for result in sluice.decode(over(model), requests)]
+            mine, generator, cut = over(model), np.random.default_rng(3), 0
+
+            def propose(drafts):  # bad guesses, of any number
+                return [generator.integers(3, 24, generator.integers(0, 4)).tolist() for _ in drafts]
+            mine.propose = propose
+            inner = mine._assemble
+            def counted(slots, columns, held):
+                nonlocal cut
+                cut += held is not None
+                return inner(slots, columns, held)
+            mine._assemble = counted
+            for request in requests:
+                request.search = sluice.Blockwise(block=4, length=sluice.LengthLimits(max=12))
+            self.assertEqual([result.tokens for result in sluice.decode(mine, requests, sluice.Blockwise(), batch=4)], wanted, kind)
+            self.assertGreater(cut, 3)
+
+    def test_rows_that_sit_out(self):
+        """Slots that no row names stay as they are, and a cache most of whose rows have gone gives their memory back."""
+        rows = lambda *its: sluice.Rows.of([sluice.Row(*one) for one in its])
+        for kind, model in self.models.items():
+            mine, sources = over(model), [source if model.config.is_encoder_decoder else None for source in self.sources[:4]]
+            bos = mine.vocabulary.bos
+            mine.start(sources, [0, 1, 2, 3])
+            mine.step(rows(*((i, i, 0, 1, [bos, 5 + i][:1 + i % 2]) for i in range(4))))
+            whole = mine._slots[3].group
+            for i in range(3):
+                mine.step(rows(*((k, k, 1 + k % 2 + i, 1, [7 + k]) for k in (0, 1, 2))))
+            self.assertIsNot(mine._slots[3].group, whole)
+            self.assertEqual(len(mine._slots[3].group.sources), 1)
+            found = mine.step(rows((1, 1, 5, 1, [4]), (3, 3, 2, 2, [9, 6]), (3, 8, 2, 1, [5])))
+            for line, (number, tokens) in zip(found, ((1, [bos, 6, 8, 8, 8, 4]), (3, [bos, 8, 9]), (3, [bos, 8, 9, 6]), (3, [bos, 8, 5]))):
+                with torch.no_grad():
+                    given = dict(input_ids=torch.tensor([self.sources[number]]), decoder_input_ids=torch.tensor([tokens])) if mine.is_encoder_decoder else dict(
+                        input_ids=torch.tensor([tokens]))
+                    self.assertLess((model(**given, use_cache=False).logits[0, -1] - line).abs().max(), 1e-4, kind)
+
+    def test_servers(self):
+        for kind in "LLaMA", "Marian":
+            model = self.models[kind]
+            wanted = [self.alone(model, source, max_new_tokens=6 + i)[0] for i, source in enumerate(self.sources)]
+            with sluice.Server(over(model), sluice.Greedy(), batch=3) as server:
+                futures = []
+                for i, source in enumerate(self.sources):
+                    search = sluice.Greedy(length=sluice.LengthLimits(max=6 + i))
+                    futures.append(server.submit(sluice.Request(source, search=search) if model.config.is_encoder_decoder else
+                                                 sluice.Request(prompt=source, search=search)))
+                    if i % 3 == 2:
+                        futures[i - 2].result()
+                self.assertEqual([future.result().tokens for future in futures], wanted)
+
+    def test_what_the_model_asks_for(self):
+        model = tiny("LLaMA", 3)
+        config = model.generation_config
+        config.num_beams, config.max_new_tokens, config.repetition_penalty, config.eos_token_id = 3, 7, 1.3, [2, 9]
+        wanted = [self.alone(model, source)[0] for source in self.sources]
+        mine = over(model)
+        self.assertEqual(list(mine.vocabulary.eos), [2, 9])
+        found = [result.tokens for result in sluice.generate(mine, self.sources)]
+        self.assertEqual(found, [line[:len(tokens)] for line, tokens in zip(wanted, found)])
+        longer = [result.tokens for result in sluice.generate(mine, self.sources, num_beams=1, max_new_tokens=9)]
+        self.assertGreater(max(map(len, longer)), 7)
+
+    def test_example(self):
+        words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "<s>": 1, "</s>": 2} | {f"w{i}": i for i in range(3, 24)}, unk_token="</s>"))
+        words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+        lines = [" ".join(f"w{token}" for token in source) for source in self.sources]
+        for kind, beams in (("T5", 3),):  # a process takes seconds to import transformers
+            with tempfile.TemporaryDirectory() as folder:
+                self.models[kind].save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
+                run = subprocess.run([sys.executable, HERE.parents[1] / "examples/huggingface/huggingface.py", folder, "--tokens", "7", "--batch", "2",
+                                      "--beams", str(beams)], input="\n".join(lines) + "\n", capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            wanted = [self.alone(self.models[kind], source, max_new_tokens=7, num_beams=beams)[0] for source in self.sources]
+            self.assertEqual(run.stdout.split("\n")[:-1], [" ".join(f"w{token}" for token in tokens if token > 2) for tokens in wanted], kind)
+
+    def test_what_is_refused(self):
+        for make, model, message in (
+                (sluice.huggingface.CausalLM, self.models["T5"], "is_encoder_decoder is True: use Seq2Seq"),
+                (sluice.huggingface.Seq2Seq, self.models["GPT-2"], "is_encoder_decoder is False: use CausalLM"),
+                (sluice.huggingface.CausalLM, self.models["GPT-2"].transformer, "no output embeddings"),
+                (sluice.huggingface.CausalLM, len, "must be a model of transformers"),
+                (sluice.huggingface.CausalLM, tiny("GPT-2", 1).train(), r"training mode.*model\.eval\(\)")):
+            with self.assertRaisesRegex((TypeError, sluice.ArgumentError), message):
+                make(model)
+        for source in [], "text", None:
+            result, = sluice.decode(over(self.models["BART"]), [source], errors="return")
+            self.assertRegex(result.message + str(result.cause), "must be a sequence of tokens")
 
 
 KINDS = ("GPT-2", "BART", "T5", "Marian")

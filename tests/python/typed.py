@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import sluice
+import sluice.batch
+import sluice.huggingface
 
 
 class Counting:
@@ -63,3 +65,12 @@ def hugging_face() -> None:
     sluice.generate(model, [[1]], max_new_tokens="3")  # error: a number
     sluice.generate(model, [[1]], penalty_alpha=0.6)  # error: refused
     sluice.generate(model, [[1]], prefix_allowed_tokens_fn=lambda number, tokens: [1], sequence_bias={(1, 2): 0.5}, top_logprobs=2)
+    models(sluice.huggingface.CausalLM(None, ragged=True))
+    sluice.generate(sluice.huggingface.Seq2Seq(None, lookup=3), [[1]], num_beams=2)[0].tokens.append(1)
+    sluice.huggingface.CausalLM(None, ragged="yes")  # error: a bool
+
+
+def lines() -> None:
+    for answer in sluice.batch.stream(lambda: lambda texts: texts, ["a"], workers=2, options={"num_gpus": 1}):
+        print(answer)
+    sluice.batch.stream(lambda: 1, ["a"])  # error: a function that makes one

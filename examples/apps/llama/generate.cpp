@@ -3,19 +3,12 @@
 #include <text/grammar.hpp>
 #include <text/lines.hpp>
 
-#include <exception>
-#include <iostream>
 #include <llama/engine.hpp>
 #include <llama/options.hpp>
 #include <llama/run.hpp>
-#include <stdexcept>
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, int code) {
-    std::cerr << "llama_generate: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("llama_generate", [&]() -> int {
     auto const options = generate::parse(argc, argv);
     if (!options) return 0;
     auto const grammar = text::read_grammar(options->structure);  // before the model
@@ -27,11 +20,5 @@ int main(int argc, char** argv) {
       case generate::SearchName::greedy: break;
     }
     return generate::run_greedy(*options, engine, grammar);
-  } catch (text::InputError const& error) {
-    return complain(error, 2);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, 2);
-  } catch (std::exception const& error) {
-    return complain(error, 1);
-  }
+  });
 }

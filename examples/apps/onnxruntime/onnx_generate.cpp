@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <onnxruntime/options.hpp>
@@ -155,18 +154,8 @@ int generate(Options options) {
 }  // namespace onnx_generate
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, int code) {
-    std::fprintf(stderr, "onnx_generate: %s\n", error.what());
-    return code;
-  };
-  try {
+  return text::run_program("onnx_generate", [&]() -> int {
     auto const options = onnx_generate::parse(argc, argv);
     return options ? onnx_generate::generate(*options) : 0;
-  } catch (text::InputError const& error) {
-    return complain(error, 2);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, 2);
-  } catch (std::exception const& error) {
-    return complain(error, 1);
-  }
+  });
 }

@@ -20,13 +20,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <onnxruntime/recogniser.hpp>
 #include <optional>
 #include <read_line/png_file.hpp>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -176,18 +174,8 @@ int run(Options const& options) {
 }  // namespace onnx_read_line
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, int code) {
-    std::fprintf(stderr, "onnx_read_line: %s\n", error.what());
-    return code;
-  };
-  try {
+  return text::run_program("onnx_read_line", [&]() -> int {
     auto const options = onnx_read_line::parse(argc, argv);
     return options ? onnx_read_line::run(*options) : 0;
-  } catch (text::InputError const& error) {
-    return complain(error, 2);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, 2);
-  } catch (std::exception const& error) {
-    return complain(error, 1);
-  }
+  });
 }

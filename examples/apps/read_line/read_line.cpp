@@ -33,7 +33,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -304,18 +303,8 @@ Code run(Options const& options) {
 }  // namespace read_line
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, read_line::Code code) {
-    std::cerr << "read_line: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("read_line", [&]() -> int {
     auto const options = read_line::parse(argc, argv);
     return options ? read_line::run(*options) : read_line::fine;
-  } catch (text::InputError const& error) {
-    return complain(error, read_line::bad_input);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, read_line::bad_input);
-  } catch (std::exception const& error) {
-    return complain(error, read_line::picture_failed);
-  }
+  });
 }

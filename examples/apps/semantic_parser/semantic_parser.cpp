@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -75,18 +74,8 @@ void run(Options const& options) {
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  auto const complain = [](std::exception const& error, semantic_parser::Code code) {
-    std::cerr << "semantic_parser: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("semantic_parser", [&]() -> int {
     if (auto const options = semantic_parser::parse(argc, argv)) semantic_parser::run(*options);
     return semantic_parser::fine;
-  } catch (text::InputError const& error) {
-    return complain(error, semantic_parser::bad_input);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, semantic_parser::bad_input);
-  } catch (std::exception const& error) {
-    return complain(error, semantic_parser::sentence_failed);
-  }
+  });
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <http/member.hpp>
 #include <http/memory.hpp>
 #include <initializer_list>
@@ -70,8 +71,20 @@ sluice::Grammar compile_answer(GrammarSource const& source) {
   return sluice::Grammar::from_json_schema(source.text, options);
 }
 
+/// A line for the operator: clients may think that they asked for more than they did.
+void tell_ignored(std::string const& field, std::vector<std::string> const& names) {
+  constexpr std::size_t most = 10;
+  if (names.empty()) return;
+  std::string line = "serve_llama: " + field + ": ignored, as it is no keyword:";
+  for (std::size_t i = 0; i < names.size() && i < most; ++i)
+    line.append(i == 0 ? " " : ", ").append(text::shown(Json(names[i])));
+  if (names.size() > most) line.append(" and ").append(std::to_string(names.size() - most)).append(" more");
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 sluice::Grammar compile(GrammarSource const& source) {
   auto answer = compile_answer(source);
+  tell_ignored(source.field, answer.ignored());
   return source.behind ? sluice::after_reasoning(answer, *source.behind) : answer;
 }
 

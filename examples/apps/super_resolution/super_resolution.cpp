@@ -13,9 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <super_resolution/images.hpp>
@@ -129,18 +127,8 @@ Code run(Options const& options) {
 }  // namespace super_resolution
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, super_resolution::Code code) {
-    std::cerr << "super_resolution: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("super_resolution", [&]() -> int {
     auto const options = super_resolution::parse(argc, argv);
     return options ? super_resolution::run(*options) : super_resolution::fine;
-  } catch (text::InputError const& error) {
-    return complain(error, super_resolution::bad_input);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, super_resolution::bad_input);
-  } catch (std::exception const& error) {
-    return complain(error, super_resolution::image_failed);
-  }
+  });
 }

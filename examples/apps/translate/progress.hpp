@@ -17,8 +17,9 @@ namespace translate {
 /// Any thread may call.
 class Progress {
  public:
-  explicit Progress(bool force, std::string program = "translate")
-      : program_(std::move(program)), shown_(force || isatty(STDERR_FILENO) != 0) {}
+  /// \param units  what is counted
+  explicit Progress(bool force, std::string program = "translate", std::string units = "sentences")
+      : program_(std::move(program)), units_(std::move(units)), shown_(force || isatty(STDERR_FILENO) != 0) {}
   Progress(Progress const&) = delete;
   Progress& operator=(Progress const&) = delete;
   ~Progress() { clear(); }
@@ -92,7 +93,7 @@ class Progress {
     } else {
       line = std::to_string(done_);
     }
-    line.append(" sentences, ").append(rates);
+    line.append(" ").append(units_).append(", ").append(rates);
     if (total_ > done_ && rate > 0)
       line.append(", ").append(duration(static_cast<double>(total_ - done_) / rate)).append(" left");
     else if (total_ > 0 && done_ >= total_) line.append(", in ").append(duration(seconds));
@@ -107,7 +108,7 @@ class Progress {
   }
 
   std::mutex mutex_;
-  std::string program_;
+  std::string program_, units_;
   bool shown_, following_ = false;
   std::size_t total_ = 0, done_ = 0, resumed_ = 0;
   std::size_t width_ = 0;  // of what stands on the line

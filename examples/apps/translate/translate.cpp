@@ -11,10 +11,8 @@
 #include <translate/translation.hpp>
 
 #include <cstdint>
-#include <exception>
 #include <iostream>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
 namespace {
@@ -43,11 +41,7 @@ translate::Share make_share(translate::Options const& options, translate::Resour
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  auto const complain = [](std::exception const& error, translate::Code code) {
-    std::cerr << "translate: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("translate", [&]() -> int {
     auto options = translate::parse(argc, argv);
     if (!options) return translate::fine;
     translate::check_files(*options);
@@ -59,11 +53,5 @@ int main(int argc, char** argv) {
     auto const code = translate::Translation(*options, resources, *decoders, share, progress).run();
     resources.models.save();
     return code;
-  } catch (text::InputError const& error) {
-    return complain(error, translate::bad_input);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, translate::bad_input);
-  } catch (std::exception const& error) {
-    return complain(error, translate::sentence_failed);
-  }
+  });
 }

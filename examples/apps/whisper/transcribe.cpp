@@ -9,13 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 #include <whisper/transcriber.hpp>
@@ -124,18 +122,8 @@ int run(Options o) {
 }  // namespace whisper
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, int code) {
-    std::fprintf(stderr, "transcribe: %s\n", error.what());
-    return code;
-  };
-  try {
+  return text::run_program("transcribe", [&]() -> int {
     auto options = whisper::parse(argc, argv);
     return options ? whisper::run(*std::move(options)) : 0;
-  } catch (text::InputError const& error) {
-    return complain(error, 2);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, 2);
-  } catch (std::exception const& error) {
-    return complain(error, 1);
-  }
+  });
 }

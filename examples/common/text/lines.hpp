@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -20,6 +21,25 @@ namespace text {
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// What a program's main() does: runs `work`, and says on standard error what went wrong.
+/// \returns what `work` returns; 2 for an InputError or a std::invalid_argument, 1 for any other exception
+template <class Work>
+int run_program(char const* program, Work const& work) {
+  auto const complain = [&](std::exception const& error, int code) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return code;
+  };
+  try {
+    return work();
+  } catch (InputError const& error) {
+    return complain(error, 2);
+  } catch (std::invalid_argument const& error) {
+    return complain(error, 2);
+  } catch (std::exception const& error) {
+    return complain(error, 1);
+  }
+}
 
 /// Whether `s` is well-formed UTF-8 (Unicode 15, table 3-7).
 inline bool valid_utf8(std::string_view s) {

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -162,18 +161,8 @@ Code run(Options const& options) {
 }  // namespace train_clusters
 
 int main(int argc, char** argv) {
-  auto const complain = [](std::exception const& error, train_clusters::Code code) {
-    std::cerr << "train_clusters: " << error.what() << '\n';
-    return code;
-  };
-  try {
+  return text::run_program("train_clusters", [&]() -> int {
     auto const options = train_clusters::parse(argc, argv);
     return options ? train_clusters::run(*options) : train_clusters::fine;
-  } catch (text::InputError const& error) {
-    return complain(error, train_clusters::bad_input);
-  } catch (std::invalid_argument const& error) {
-    return complain(error, train_clusters::bad_input);
-  } catch (std::exception const& error) {
-    return complain(error, train_clusters::sentence_failed);
-  }
+  });
 }

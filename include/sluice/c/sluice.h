@@ -178,6 +178,9 @@ typedef struct sluice_grammar_options {
   int32_t white_space;  /* for json_schema: at most this many where JSON allows some; 0: compact, -1: any number */
   int32_t longest;      /* 1: forced text is spelt with the longest tokens; 0: with any */
   int32_t reserved;     /* 0 */
+  char const* json;     /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
+                         * "order": "any"}; null: none. Without them, members come in the order of the schema ("order": "schema") and numbers
+                         * are plain ("plain_numbers": true) */
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
 /* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.

@@ -8,6 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -78,7 +79,7 @@ class Expressions {
     std::size_t place = 0;  // position in the source
   };
 
-  explicit Expressions(GrammarLimits limits) : limits_(limits) {}
+  explicit Expressions(GrammarLimits limits) : limits_(limits) { bytes_.fill(-1); }
 
   /// Matches no text, not even the empty one.
   template <class = void>
@@ -96,7 +97,13 @@ class Expressions {
   template <class = void>
   Id text(std::string_view bytes) {
     std::vector<Id> parts;
-    for (auto const c : bytes) parts.push_back(byte(static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c)));
+    parts.reserve(bytes.size());
+    for (auto const c : bytes) {
+      auto const one = static_cast<std::uint8_t>(c);
+      auto& known = bytes_[one];
+      if (known < 0) known = byte(one, one);
+      parts.push_back(known);
+    }
     return sequence(parts);
   }
   /// One character, as UTF-8.
@@ -225,6 +232,7 @@ class Expressions {
   GrammarLimits limits_;
   std::vector<Expression> all_;
   std::vector<Id> parts_;
+  std::array<Id, 256> bytes_{};  // of texts; -1: not yet made
   std::vector<ByteAutomaton> automata_;
   std::vector<TokenTerminal> terminals_;
 };
@@ -251,6 +259,10 @@ struct JsonSchemaOptions {
   bool tidy =
       false;  ///< white space only where writers put it: behind brackets, commas and colons, and before a closing
               ///< bracket; one space, or a new line and spaces or tabs
+  std::int32_t indent =
+      -1;  ///< not -1: lines as `json.dumps(value, indent=N)` writes them: N blanks a level, one element
+           ///< or member a line, ": " unless `key_separator` says otherwise; nothing deeper than 24
+           ///< levels, and no other white space
   GrammarLimits limits{};
   std::string item_separator = ",";  ///< a comma, with white space that must be written; `white_space` comes on top
   std::string key_separator = ":";   ///< a colon, in the same way

@@ -64,6 +64,7 @@ class Compiler {
       refuse(root, "no text obeys this rule: it never ends, or demands the impossible");
     choose_in_place();
     RuleGraph graph(x_, facts_, a_);
+    a_.places.reserve(at(x_.size()));
     a_.start.assign(x_.rules.size(), -1);
     for (auto const& rule : x_.rules)
       a_.nullable.push_back(rule.expression < 0 ? 0 : facts_.nullable[at(rule.expression)]);

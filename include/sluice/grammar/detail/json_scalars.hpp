@@ -241,7 +241,8 @@ class JsonScalars : public JsonSets {
           if (least > 0 && !(*some & TextAutomaton::lengths(0, least - 1)).empty())
             also(share(TextAutomaton::lengths(least, -1)));
           // Where there would be many states, characters are counted.
-          if (most >= 0 && (static_cast<std::int64_t>(some->states.size()) * most <= 128 || some->fewest() > most))
+          auto const few = most <= 16 ? 512 : 128;
+          if (most >= 0 && (static_cast<std::int64_t>(some->states.size()) * most <= few || some->fewest() > most))
             some = share(some->up_to(std::exchange(most, -1)));
         } else if (lengths)
           return texts_.string(repetition(flat.least, *last), flat.most < 0 ? -1 : repetition(flat.most, *last));

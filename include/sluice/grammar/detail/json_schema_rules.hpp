@@ -8,6 +8,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/free_text.hpp>
 #include <sluice/grammar/detail/json_arrays.hpp>
+#include <sluice/grammar/detail/json_indent.hpp>
 #include <sluice/grammar/detail/json_texts.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/text_bytes.hpp>
@@ -47,17 +48,23 @@ class JsonSchema : JsonArrays {
     require(options.characters >= 0 && options.characters <= options.limits.repetition, "options.characters",
             options.characters,
             "must be in [0, limits.repetition = " + std::to_string(options.limits.repetition) + "]");
+    require(options.indent >= -1 && options.indent <= 16, "options.indent", options.indent, "must be in [-1, 16]");
+    require(options.indent < 0 || options.white_space == 0, "options.white_space", options.white_space,
+            "must be 0 beside options.indent, which says where all white space is");
     check(options.item_separator, ',', "options.item_separator");
     check(options.key_separator, ':', "options.key_separator");
+    auto const key = options.indent >= 0 && options.key_separator == ":" ? std::string_view(": ")
+                                                                         : std::string_view(options.key_separator);
     JsonStyle const style{options.white_space,
                           options.item_separator,
-                          options.key_separator,
+                          key,
                           options.order == JsonOrder::any,
                           options.escapes == JsonEscapes::any ? Escapes::any : Escapes::usual,
                           options.plain_numbers,
                           options.tidy,
                           options.digits,
-                          options.characters};
+                          options.characters,
+                          options.indent};
     std::set<std::size_t> dropped;  // places
     std::set<std::string> names;
     for (;;) {
@@ -70,8 +77,12 @@ class JsonSchema : JsonArrays {
           names.insert(schema.ignored().begin(), schema.ignored().end());
           ignored->assign(names.begin(), names.end());
         }
-        out = std::move(fresh);
-        return root;
+        if (options.indent < 0) {
+          out = std::move(fresh);
+          return root;
+        }
+        out = Expressions(options.limits);
+        return JsonIndent(fresh, schema.texts_.line(), schema.texts_.deeper(), options.indent, out).copied(root);
       } catch (Unsupported const& e) {
         if (!options.lenient || !dropped.insert(e.value->place).second) throw std::invalid_argument(e.what());
       }

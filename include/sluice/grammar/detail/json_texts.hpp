@@ -33,6 +33,7 @@ struct JsonStyle {
   bool plain_numbers = false;
   bool tidy = false;                        // white space where writers put it, and as they write it
   std::int32_t digits = 0, characters = 0;  // of what a schema leaves open, at most; 0: any number
+  std::int32_t indent = -1;                 // blanks a level, on lines of their own; -1: no lines
 };
 
 /// Values, strings and white space, as expressions.
@@ -65,11 +66,28 @@ class JsonTexts {
   /// A text between brackets. \param empty  whether nothing may stand between them
   template <class = void>
   Id within(std::string_view open, Id inner, std::string_view close, bool empty) {
+    if (style_.indent >= 0) {
+      auto const none = out_.sequence({out_.text(open), out_.text(close)});
+      if (out_[inner].kind == Expressions::Kind::sequence && out_.parts(inner).empty()) return none;
+      auto const lines = out_.sequence({line(), inner});
+      deeper_.resize(static_cast<std::size_t>(out_.size()));
+      deeper_[static_cast<std::size_t>(lines)] = 1;
+      auto const full = out_.sequence({out_.text(open), lines, line(), out_.text(close)});
+      return empty ? out_.choice({none, full}) : full;
+    }
     auto const full = out_.sequence({space(), inner, space()});
     return out_.sequence({out_.text(open), empty ? out_.choice({space(), full}) : full, out_.text(close)});
   }
+  /// A new line, indented; for JsonIndent.
+  template <class = void>
+  Id line() {
+    if (line_ < 0) line_ = out_.byte('\n', '\n');
+    return line_;
+  }
+  std::vector<std::uint8_t> const& deeper() const { return deeper_; }
   template <class = void>
   Id comma() {
+    if (style_.indent >= 0) return out_.sequence({out_.text(style_.item), line()});
     return out_.sequence({untidy(), out_.text(style_.item), space()});
   }
   template <class = void>
@@ -285,6 +303,8 @@ class JsonTexts {
   JsonStyle style_;
   Id space_ = -1, character_ = -1;
   std::int32_t any_ = -1, number_ = -1, integer_ = -1;  // rules
+  Id line_ = -1;
+  std::vector<std::uint8_t> deeper_;  // [expression]: of the lines between brackets
   std::map<std::vector<std::uint32_t>, Id> classes_;
 };
 

@@ -8,12 +8,16 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
+#include <type_traits>
 
 namespace sluice::inline v0::detail {
 
 /// Elements stay where they are. One thread at a time may add some while others read elements whose positions they
-/// received, after these were added, through something that synchronises. New elements are value-initialised.
+/// received, after these were added, through something that synchronises. New elements are zero, which must be what a
+/// value-initialised one is: large blocks then are pages that the system clears when they are first used.
 template <class T>
 class StableVector {
  public:
@@ -24,7 +28,7 @@ class StableVector {
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return begin(used_) * sizeof(T); }
   void resize(std::size_t size) {
-    for (; begin(used_) < size; ++used_) blocks_[used_] = std::make_unique<T[]>(std::size_t{1} << (least + used_));
+    for (; begin(used_) < size; ++used_) blocks_[used_] = zeros(std::size_t{1} << (least + used_));
     size_ = size;
   }
   /// Adds elements that lie side by side; returns the position of the first.
@@ -36,13 +40,24 @@ class StableVector {
   }
 
  private:
+  static_assert(std::is_trivially_destructible_v<T>);
+  struct Free {
+    void operator()(T* block) const { std::free(block); }
+  };
+  using Block = std::unique_ptr<T[], Free>;  // NOLINT(modernize-avoid-c-arrays)
+  static Block zeros(std::size_t count) {
+    auto* const block = static_cast<T*>(std::calloc(count, sizeof(T)));
+    if (block == nullptr) throw std::bad_alloc();
+    return Block(block);
+  }
+
   static constexpr std::size_t least = 6;  // the first block has 2^6 elements, each further one twice as many
   static constexpr std::size_t begin(std::size_t block) { return ((std::size_t{1} << block) - 1) << least; }
   static constexpr std::size_t block_of(std::size_t i) {
     return static_cast<unsigned>(std::bit_width((i >> least) + 1)) - std::size_t{1};
   }
 
-  std::array<std::unique_ptr<T[]>, 40> blocks_;  // NOLINT(modernize-avoid-c-arrays)
+  std::array<Block, 40> blocks_;
   std::size_t used_ = 0, size_ = 0;
 };
 

@@ -222,22 +222,22 @@ class TextAutomaton {
   /// Without states that lead nowhere.
   template <class = void>
   TextAutomaton trimmed() && {
-    std::vector<std::vector<std::int32_t>> from(states.size());
-    std::vector<std::int32_t> open, number(states.size(), -1);
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      for (auto const& edge : states[i].edges) from[at(edge.to)].push_back(static_cast<std::int32_t>(i));
+    std::vector<std::int32_t> begins, from, open, number(states.size(), -1);
+    find_sources(begins, from);
+    for (std::size_t i = 0; i < states.size(); ++i)
       if (states[i].accepts) number[i] = 0, open.push_back(static_cast<std::int32_t>(i));
-    }
     while (!open.empty()) {
       auto const state = open.back();
       open.pop_back();
-      for (auto const before : from[at(state)])
-        if (number[at(before)] < 0) number[at(before)] = 0, open.push_back(before);
+      for (auto i = begins[at(state)]; i < begins[at(state) + 1]; ++i)
+        if (auto const before = from[at(i)]; number[at(before)] < 0) number[at(before)] = 0, open.push_back(before);
     }
     if (states.empty() || number[0] < 0) return {};
     std::int32_t count = 0;
     for (auto& one : number) one = one < 0 ? -1 : count++;
+    if (at(count) == states.size()) return std::move(*this);
     TextAutomaton out;
+    out.states.reserve(at(count));
     for (std::size_t i = 0; i < states.size(); ++i) {
       if (number[i] < 0) continue;
       out.states.push_back({{}, states[i].accepts});
@@ -253,18 +253,8 @@ class TextAutomaton {
   TextAutomaton minimal() && {
     auto const size = states.size();
     if (size < 2) return std::move(*this);
-    std::vector<std::int32_t> begins(size + 1), from, part(size), touched(size);
-    for (auto const counting : {true, false}) {
-      for (std::size_t i = 0; i < size; ++i)
-        for (auto const& edge : states[i].edges) {
-          if (counting) ++begins[at(edge.to)];
-          else from[at(--begins[at(edge.to)])] = static_cast<std::int32_t>(i);
-        }
-      std::int32_t sum = 0;
-      if (!counting) break;
-      for (auto& begin : begins) sum += begin, begin = sum;
-      from.resize(at(sum));
-    }
+    std::vector<std::int32_t> begins, from, part(size), touched(size);
+    find_sources(begins, from);
     struct Looked {
       std::int32_t part;
       std::pair<std::uint64_t, std::uint64_t> key;
@@ -338,6 +328,19 @@ class TextAutomaton {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  /// The states with edges to state i: from[begins[i]] to from[begins[i + 1] - 1].
+  template <class = void>
+  void find_sources(std::vector<std::int32_t>& begins, std::vector<std::int32_t>& from) const {
+    begins.assign(states.size() + 1, 0);
+    for (auto const& state : states)
+      for (auto const& edge : state.edges) ++begins[at(edge.to)];
+    std::int32_t sum = 0;
+    for (auto& begin : begins) sum += begin, begin = sum;
+    from.resize(at(sum));
+    for (std::size_t i = 0; i < states.size(); ++i)
+      for (auto const& edge : states[i].edges) from[at(--begins[at(edge.to)])] = static_cast<std::int32_t>(i);
+  }
 
   /// Equal for states that lead to the same parts: 128 bits of hash, of which two different ones that are equal are not to
   /// be expected in the life of a machine.

@@ -8,6 +8,7 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/character_kinds.hpp>
 #include <sluice/grammar/detail/fewest_tokens.hpp>
 #include <sluice/grammar/detail/node_key.hpp>
 #include <sluice/grammar/detail/node_tokens.hpp>
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -330,26 +332,73 @@ class TokenMasks {
     }
   }
 
-  /// Walks through all tokens that can be read in a state. Where it allows any plain characters, their tokens are not
-  /// looked at one by one.
+  /// What is known of a state while it is walked through.
+  struct Looked {
+    std::int32_t length = -1, visits = 0;  // as Pushdown::plain_length(); -1: unknown
+    std::uint32_t tried = 0, stays = 0;    // kinds of characters; those of them that lead back to the state
+  };
+  class LookedStates {
+   public:
+    Looked& operator[](State state) {
+      auto const i = static_cast<std::size_t>(state);
+      if (i >= all_.size()) all_.resize(i + 64);
+      return all_[i];
+    }
+
+   private:
+    std::vector<Looked> all_;
+  };
+
+  template <class = void>
+  std::int32_t length(LookedStates& states, State state) {
+    auto& known = states[state].length;
+    if (known < 0) known = machine_.plain_length(state);
+    return known;
+  }
+  /// Whether characters of all these kinds lead from a state back to it, so that all tokens of them can be read.
+  template <class = void>
+  bool stays(LookedStates& states, State state, std::uint32_t kinds) {
+    auto& known = states[state];
+    if ((kinds & known.tried & ~known.stays) != 0 || kinds >= CharacterKinds::broken) return false;
+    if ((kinds & ~known.tried) == 0) return true;
+    if (++known.visits < 4) return false;
+    for (auto left = kinds & ~known.tried; left != 0; left &= left - 1) {
+      auto const kind = std::countr_zero(left);
+      auto const bit = std::uint32_t{1} << kind;
+      known.tried |= bit;
+      if (!CharacterKinds::all_of(kind, [&](auto bytes) { return leads(state, state, bytes); })) return false;
+      known.stays |= bit;
+    }
+    return true;
+  }
+  template <class = void>
+  bool leads(State from, State to, std::span<CharacterKinds::Bytes const> bytes) {
+    auto const& classes = machine_.automaton().class_of;
+    for (int c = bytes[0].first, before = -1; c <= bytes[0].last; ++c) {
+      if (classes[static_cast<std::size_t>(c)] == before) continue;
+      before = classes[static_cast<std::size_t>(c)];
+      auto const next = machine_.next(from, static_cast<std::uint8_t>(c));
+      if (bytes.size() == 1 ? next != to : next == Pushdown::dead || !leads(next, to, bytes.subspan(1))) return false;
+    }
+    return true;
+  }
+
+  /// Walks through all tokens that can be read in a state. Where it allows any plain characters, or any of certain kinds,
+  /// their tokens are not looked at one by one.
   /// \param visit  (trie, node, state): as for walk()
   /// \param plain  (tokens, of which those that are plain and not longer are taken; characters; state)
-  template <class Visit, class Plain>
-  void walk_fast(State from, Visit const& visit, Plain const& plain) {
+  /// \param whole  (tokens, which all can be read; state; whether they lead back to it): whether it took them
+  template <class Visit, class Plain, class Whole>
+  void walk_fast(State from, Visit const& visit, Plain const& plain, Whole const& whole) {
     auto const& all = trie_.nodes();
     auto const& text = trie_.plain_text();
-    std::vector<std::int32_t> known;  // [state]: -1: unknown
-    auto const length = [&](State state) {
-      auto const i = static_cast<std::size_t>(state);
-      if (i >= known.size()) known.resize(i + 64, -1);
-      if (known[i] < 0) known[i] = machine_.plain_length(state);
-      return known[i];
-    };
+    LookedStates states;
     walk(all, 0, machine_, from, [&](std::int32_t at, State state) {
       if (!visit(all, at, state)) return false;
+      if (took_whole(all, at, state, states, whole)) return false;
       auto const rest = text.rest_of(at);
       if (rest == PlainText::apart) return true;
-      auto most = length(state);
+      auto most = length(states, state);
       if (most < PlainText::slices[0]) return true;
       if (most != PlainText::unlimited) {
         auto const begin = trie_.bytes(all.below(at)[0]).substr(0, static_cast<std::size_t>(all.depth(at)));
@@ -361,12 +410,29 @@ class TokenMasks {
         std::int32_t below = 0;
         for (auto const byte : begin)
           if (below >= 0) below = text.longer(slice).child(below, static_cast<std::uint8_t>(byte));
-        if (below >= 0) walk_in(text.longer(slice), below, state, visit);
+        if (below >= 0) walk_longer(slice, below, state, states, visit, whole);
       }
       plain(all.below(at), most, state);
       if (rest >= 0) walk_in(text.rest(), rest, state, visit);
       return false;
     });
+  }
+  template <class Visit, class Whole>
+  void walk_longer(std::int32_t slice, std::int32_t from, State state, LookedStates& states, Visit const& visit,
+                   Whole const& whole) {
+    auto const& longer = trie_.plain_text().longer(slice);
+    walk(longer, from, machine_, state, [&](std::int32_t at, State next) {
+      return visit(longer, at, next) && !took_whole(longer, at, next, states, whole);
+    });
+  }
+  /// Whether whole() took all tokens below a node.
+  template <class Whole>
+  bool took_whole(TrieNodes const& trie, std::int32_t at, State state, LookedStates& states, Whole const& whole) {
+    auto const kinds = trie.kinds(at);
+    if (kinds >= CharacterKinds::broken) return false;
+    if (stays(states, state, kinds)) return whole(trie.below(at), state, true);
+    return (kinds & CharacterKinds::not_plain) == 0 && trie.characters(at) <= length(states, state) &&
+           whole(trie.below(at), state, false);
   }
   template <class Visit>
   void walk_in(TrieNodes const& trie, std::int32_t from, State state, Visit const& visit) {
@@ -404,6 +470,10 @@ class TokenMasks {
       ends.deep.push_back(trie_.plain_text().whole(trie, at));
       return false;
     };
+    auto const whole = [&](std::span<Token const> tokens, State, bool) {
+      set.insert(tokens);
+      return true;
+    };
     auto const& text = trie_.plain_text();
     auto const alone = machine_.alone(node);
     if (auto const run = machine_.plain_run(node); run > 0) {
@@ -414,13 +484,15 @@ class TokenMasks {
     } else if (auto const slice = PlainText::slice((std::min)(machine_.plain_length(alone), NodeTokens::most_depth));
                slice >= 0) {
       text.insert_into(set, PlainText::slices[static_cast<std::size_t>(slice)]);
-      walk_in(text.longer(slice), 0, alone, visit);
+      LookedStates states;
+      walk_longer(slice, 0, alone, states, visit, whole);
       walk_in(text.rest(), 0, alone, visit);
     } else {
-      walk_fast(alone, visit, [&](std::span<Token const> tokens, std::int32_t most, State) {
+      auto const plain = [&](std::span<Token const> tokens, std::int32_t most, State) {
         for (auto const token : tokens)
           if (auto const n = text.characters(token); n != PlainText::not_plain && n <= most) set.insert(token);
-      });
+      };
+      walk_fast(alone, visit, plain, whole);
     }
     out->all = std::make_shared<TokenSet const>(std::move(set));
     return out;
@@ -538,7 +610,10 @@ class TokenMasks {
       any_text({}, PlainText::unlimited, alone);
       walk_in(trie_.plain_text().rest(), 0, alone, visit);
     } else {
-      walk_fast(alone, visit, any_text);
+      walk_fast(alone, visit, any_text, [&](std::span<Token const> tokens, State state, bool stays) {
+        if (stays) take(tokens, state);
+        return stays;
+      });
     }
     return worst;
   }

@@ -8,6 +8,8 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/character_kinds.hpp>
+#include <sluice/grammar/detail/node_tokens.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,6 +52,7 @@ class TrieNodes {
     close(0);
     nodes_[0].end = static_cast<std::int32_t>(nodes_.size());
     nodes_.push_back({0, static_cast<std::int32_t>(tokens_.size())});
+    find_kinds(bytes);
   }
 
   std::int32_t size() const { return static_cast<std::int32_t>(nodes_.size()) - 1; }
@@ -57,6 +60,11 @@ class TrieNodes {
   std::int32_t depth(std::int32_t node) const { return nodes_[at(node)].depth; }
   std::int32_t end(std::int32_t node) const { return nodes_[at(node)].end; }
   std::int32_t depth() const { return depth_; }
+  /// The kinds of all characters below a node that is between two characters; CharacterKinds::broken: they are not whole
+  /// characters, or the node is not; CharacterKinds::deep: a token is longer than NodeTokens::most_depth.
+  std::uint32_t kinds(std::int32_t node) const { return nodes_[at(node)].kinds; }
+  /// The most characters that follow, up to 255; for a node below which nothing is broken.
+  std::int32_t characters(std::int32_t node) const { return nodes_[at(node)].characters; }
   template <class = void>
   std::span<Token const> tokens(std::int32_t node) const {
     return between(node, node + 1);
@@ -82,8 +90,45 @@ class TrieNodes {
   struct Node {
     std::int32_t end = 0, tokens = 0;
     std::uint16_t depth = 0;
-    std::uint8_t byte = 0;
+    std::uint8_t byte = 0, characters = 0;
+    std::uint32_t kinds = 0;
   };
+
+  template <class = void>
+  void find_kinds(TokenBytes const& bytes) {
+    struct Step {
+      std::int32_t begin = 0;  // the node at which this one's last character begins
+      std::uint32_t kind = 0;  // of a node between two characters: of the last
+    };
+    std::vector<Step> steps(nodes_.size() - 1);
+    std::vector<std::int32_t> path(at(depth_) + 1);
+    std::vector<std::uint8_t> whole(path.size(), 1);  // [depth]: between two characters
+    for (std::int32_t node = 1; node < size(); ++node) {
+      auto const depth = at(nodes_[at(node)].depth);
+      path[depth] = node, whole[depth] = 0;
+      auto const text = bytes.bytes(below(node)[0]).substr(0, depth);
+      auto begin = depth - 1;
+      while (whole[begin] == 0) --begin;
+      auto& step = steps[at(node)];
+      step.begin = path[begin];
+      if (auto const found = CharacterKinds::first_of(text.substr(begin)); found.bytes == depth - begin)
+        step.kind = std::uint32_t{1} << found.kind, whole[depth] = 1;
+    }
+    for (auto node = size() - 1; node > 0; --node) {
+      auto const& step = steps[at(node)];
+      auto& own = nodes_[at(node)];
+      auto& above = nodes_[at(step.begin)];
+      if (own.depth > NodeTokens::most_depth) above.kinds |= CharacterKinds::deep;
+      if (step.kind != 0) {
+        above.kinds |= step.kind | own.kinds;
+        above.characters =
+            (std::max)(above.characters, static_cast<std::uint8_t>((std::min)(254, int{own.characters}) + 1));
+      } else {
+        own.kinds = CharacterKinds::broken;
+        if (!tokens(node).empty()) above.kinds |= CharacterKinds::broken;
+      }
+    }
+  }
   std::vector<Token> tokens_;  // sorted by their bytes
   std::vector<Node> nodes_;    // [size + 1]
   std::int32_t depth_ = 0;
