@@ -148,6 +148,9 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/json_validator.hpp
   include/sluice/grammar/detail/json_value.hpp
   include/sluice/grammar/detail/json_ways.hpp
+  include/sluice/grammar/detail/lark.hpp
+  include/sluice/grammar/detail/lark_syntax.hpp
+  include/sluice/grammar/detail/left_recursion.hpp
   include/sluice/grammar/detail/node_key.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
@@ -176,6 +179,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/utf8.hpp
   include/sluice/grammar/expressions.hpp
   include/sluice/grammar/grammar.hpp
+  include/sluice/grammar/lark.hpp
   include/sluice/grammar/structure.hpp
   include/sluice/grammar/token_trie.hpp
   include/sluice/grammar/tool_calls.hpp

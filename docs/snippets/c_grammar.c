@@ -3,6 +3,7 @@
 #include <sluice/c/sluice.h>
 
 #include <stdio.h>
+#include <string.h>
 
 enum { stop, characters = '~' - ' ' + 1, vocabulary = characters + 1 };
 
@@ -24,7 +25,28 @@ static int say(sluice_status status) {
   return status == SLUICE_OK;
 }
 
-int main(void) {
+static int tools(void) {
+  // [tools]
+  char const* const written = "<tool_call>\n{\"name\": \"book\", \"arguments\": {\"seats\": 4}}\n</tool_call>";
+  sluice_tool_parser* parser = NULL;
+  sluice_tool_event const* events = NULL;
+  size_t count = 0;
+  if (!say(sluice_tool_parser_create("hermes", NULL, &parser))) return 1;
+  for (char const* c = written; *c != '\0'; ++c) {  // as the model writes it
+    if (!say(sluice_tool_parser_append(parser, c, 1, &events, &count))) return 1;
+    for (size_t i = 0; i < count; ++i)
+      if (strcmp(events[i].kind, "begun") == 0)
+        printf("%d: %.*s ", (int)events[i].call, (int)events[i].count, events[i].text);
+      else printf("%.*s", (int)events[i].count, events[i].text);
+  }
+  printf("\n");
+  // [/tools]
+  sluice_tool_parser_free(parser);
+  return 0;
+}
+
+int main(int arguments, char** argument) {
+  if (arguments > 1 && strcmp(argument[1], "tools") == 0) return tools();
   sluice_token const eos = stop;
   sluice_model_functions const functions = {.size = sizeof functions,
                                             .vocabulary = vocabulary,

@@ -21,6 +21,7 @@ Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample, Blockwise
                                     searches: dataclasses with the options of the C++ library
 presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
+ToolCallParser                      calls of tools, read from what a model writes
 Bias, BiasedPhrase                  what they should rather contain
 NGrams, NGramModel, Fused           language models beside a model
 Watermark, WatermarkKey             marks in outputs; detect_watermark(tokens, watermark) finds them
@@ -42,6 +43,7 @@ from ._model import Abilities, Draft, FunctionModel, Limits, Model, Row, Rows, V
 from ._search import Bias, BiasedPhrase, Catalogue, Grammar, Search
 from ._server import Server, Stream, Submission
 from ._suffix import SuffixCache, WithSuffixCache
+from ._tools import ToolCall, ToolCallEvent, ToolCallParser
 from ._trace import Trace
 from ._transducer import JoinerRows, PredictorRows, Transducer, TransducerNetwork
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
@@ -62,7 +64,7 @@ __all__ = [
     "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram",
     "ParticleSample", "Penalties", "PredictorRows", "Proposal", "Pruning", "RefusedError", "Request", "Result",
     "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream", "Submission",
-    "SuffixCache", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy", "TransducerNetwork",
+    "SuffixCache", "ToolCall", "ToolCallEvent", "ToolCallParser", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy", "TransducerNetwork",
     "TransducerOrder", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
     "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode", "detect_watermark",
     "generate", "presets",

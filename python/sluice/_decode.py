@@ -259,7 +259,14 @@ class Decoder:
         size = int(self.model.vocabulary.size)
         if len(array) != size:
             raise ArgumentError(f"sluice: token_bytes has {len(array)} entries: must be {size}, one for each token of the vocabulary")
+        names = getattr(self.model, "token_names", None) or {}
+        if not hasattr(names, "items"):
+            raise TypeError(f"sluice: token_names = {names!r}: must be a dict from names to tokens")
+        spelt = bytes_array(list(names), "token_names")
+        tokens, count = token_array(list(names.values()), "token_names")
         call("model_set_bytes", self._handle, array, len(array))
+        if count:
+            call("model_set_token_names", self._handle, tokens, spelt, count)
         self._has_bytes = True
 
     def _compiled(self, grammar: Grammar) -> int:
@@ -293,6 +300,20 @@ class Decoder:
         text = C.create_string_buffer(size.value + 1)
         call("search_text", *arguments, text, size.value, C.byref(size))
         return text.raw[:size.value]
+
+    def spelling(self, tokens: Iterable[int]) -> bytes:
+        """The bytes of tokens, one behind another, and the names (`token_names` of the model) of those that have none: for
+        ToolCallParser."""
+        texts, names = getattr(self.model, "token_bytes", None), getattr(self.model, "token_names", None) or {}
+        if texts is None:
+            raise TypeError("sluice: model: needs token_bytes, the bytes of each token, to spell some")
+        named = {token: name.encode() if isinstance(name, str) else bytes(name) for name, token in names.items()}
+        made = []
+        for token in listed(tokens, "tokens", "tokens"):
+            number = whole(token, "tokens", 0, len(texts) - 1)
+            text = texts[number]
+            made.append((text.encode() if isinstance(text, str) else bytes(text)) or named.get(number, b""))
+        return b"".join(made)
 
     def _refuse_prompt(self, request: Request, number: int) -> None:
         """A source that nobody reads, and that looks like a prompt."""

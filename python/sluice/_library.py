@@ -58,6 +58,7 @@ CModelFunctions = _struct(
     release=Release, source_length=SourceLength, destroy=void_p, propose=Propose, lookup=i32, reserved=i32, step_view=StepView)
 CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i32, white_space=i32, longest=i32, reserved=i32,
                           json=C.c_char_p)
+CToolEvent = _struct("sluice_tool_event", kind=C.c_char_p, call=i32, reserved=i32, text=void_p, count=size_t)
 CBiasedPhrase = _struct("sluice_biased_phrase", tokens=Tokens, lengths=C.POINTER(size_t), spellings=size_t, boost=C.c_float,
                         per_token=i32)
 CBiasOptions = _struct("sluice_bias_options", size=size_t, matches=i32, once=i32, lead=i32, reserved=i32)
@@ -103,6 +104,7 @@ CDelivery = _struct("sluice_delivery", size=size_t, user=void_p, done=Done, delt
 _FUNCTIONS = {  # those that return a status, by their argument types
     "model_create": [C.POINTER(CModelFunctions), C.POINTER(void_p)],
     "model_set_bytes": [void_p, C.POINTER(CBytes), size_t],
+    "model_set_token_names": [void_p, Tokens, C.POINTER(CBytes), size_t],
     "search_create": [C.c_char_p, C.POINTER(void_p)],
     "search_set": [void_p, C.c_char_p, C.c_double],
     "search_demand": [void_p, Tokens, size_t],
@@ -117,6 +119,9 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_process": [void_p, Process, void_p],
     "search_choose": [void_p, void_p],
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
+    "tool_parser_create": [C.c_char_p, C.c_char_p, C.POINTER(void_p)],
+    "tool_parser_append": [void_p, C.c_char_p, size_t, C.POINTER(C.POINTER(CToolEvent)), C.POINTER(size_t)],
+    "tool_parser_finish": [void_p, C.POINTER(C.POINTER(CToolEvent)), C.POINTER(size_t)],
     "catalogue_open": [C.c_char_p, C.POINTER(void_p)],
     "catalogue_create": [Tokens, C.POINTER(size_t), size_t, C.POINTER(void_p)],
     "watermark_key_open": [C.c_char_p, C.POINTER(void_p)],
@@ -188,7 +193,7 @@ def _load() -> C.CDLL:
     for name, arguments in _FUNCTIONS.items():
         function = getattr(loaded, "sluice_" + name)
         function.argtypes, function.restype = arguments, i32
-    for name in ("model_free", "search_free", "bias_free", "grammar_free", "catalogue_free", "ngrams_free", "trace_free",
+    for name in ("model_free", "search_free", "bias_free", "grammar_free", "tool_parser_free", "catalogue_free", "ngrams_free", "trace_free",
                  "results_free", "server_free", "watermark_key_free", "watermark_free", "watermark_detection_free",
                  "suffix_cache_free", "ctc_free", "frames_results_free", "ctc_stream_free",
                  "transducer_free"):

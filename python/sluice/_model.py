@@ -8,7 +8,7 @@ import ctypes as C
 import re
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, overload, runtime_checkable
 
@@ -183,6 +183,8 @@ class Model(Protocol):
     - `abilities: Abilities`, `limits: Limits`;
     - `kind: str`: "logits" (the default) or "log_probs", what its scores are;
     - `token_bytes: Sequence[bytes]`, of every token, for grammars; empty for control tokens;
+    - `token_names: Mapping[str, int]`, the names of control tokens, for grammars and calls of tools: {"<|im_end|>": 7}, as
+      `get_added_vocab()` of Hugging Face's tokenizers;
     - `release(slots)`: these slots are no longer needed;
     - `source_length(source) -> int`, for limits that are a factor of it;
     - `propose(drafts: list[Draft]) -> list[Sequence[int]]`: guesses for Blockwise, each following the one before;
@@ -222,18 +224,19 @@ class FunctionModel:
     batched: bool
     takes_source: bool
     token_bytes: Sequence[bytes] | None
+    token_names: Mapping[str, int]
     lookup: int
     is_encoder_decoder: bool
     abilities: Abilities = Abilities(ragged=True, blocks=True, roll_back=True)
 
     def __init__(self, function: Callable[..., Any], vocabulary: Vocabulary, *, kind: Literal["logits", "log_probs"] = "logits", batched: bool = False,
                  takes_source: bool = False, token_bytes: Sequence[bytes] | None = None, lookup: int = 0,
-                 is_encoder_decoder: bool = False):
+                 is_encoder_decoder: bool = False, token_names: Mapping[str, int] | None = None):
         if not callable(function):
             raise TypeError(f"sluice: function = {function!r}: must be a function from tokens to scores")
         self.function, self.vocabulary, self.kind, self.batched = function, vocabulary, kind, batched
         self.takes_source, self.token_bytes, self.lookup = takes_source, token_bytes, lookup
-        self.is_encoder_decoder = is_encoder_decoder
+        self.is_encoder_decoder, self.token_names = is_encoder_decoder, token_names or {}
         self._slots: dict[int, tuple[Any, list[int]]] = {}
 
     def start(self, sources: list[Any], slots: list[int]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, Process, call, create, expect, library, listed, need_numpy, path_bytes,
                        real, size_t, text_bytes, token_array, whole)
+from ._tools import json_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,12 +31,12 @@ Phrase = Sequence[int]
 class Grammar:
     """Outputs must match it: guided (structured) decoding. The model needs `token_bytes`.
 
-    `Grammar.gbnf(text)`, `Grammar.regex(pattern)`, `Grammar.json_schema(schema)` and `Grammar.structural_tag(tag)` make one;
-    docs/structure.md says what they accept. It is compiled once for each model that meets it, and checked then.
+    `Grammar.gbnf(text)`, `Grammar.lark(text)`, `Grammar.regex(pattern)`, `Grammar.json_schema(schema)`, `Grammar.from_model(model)`,
+    `Grammar.structural_tag(tag)` and `Grammar.tool_calls(tools)` make one; docs/structure.md says what they accept. It is compiled once for each model that meets it, and checked then.
     """
 
     kind: str
-    """"gbnf", "regex", "json_schema" or "structural_tag"."""
+    """"gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"."""
     text: str
     behind_space: bool = False
     """A leading space of the output is not part of the text that must match."""
@@ -52,6 +53,11 @@ class Grammar:
         return cls("gbnf", text, behind_space=behind_space, longest=longest)
 
     @classmethod
+    def lark(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, lazy rules."""
+        return cls("lark", text, behind_space=behind_space, longest=longest)
+
+    @classmethod
     def regex(cls, pattern: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
         """A regular expression that all of the output must match."""
         return cls("regex", pattern, behind_space=behind_space, longest=longest)
@@ -63,24 +69,46 @@ class Grammar:
 
         `options`: more of how it is written, named as in docs/structure.md: `{"indent": 2, "order": "any", "lenient": True}`.
         """
-        try:
-            text = schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"sluice: schema = {schema!r}: must be JSON: {error}") from None
-        try:
-            more = "" if options is None else json.dumps(options)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"sluice: options = {options!r}: must be JSON: {error}") from None
-        return cls("json_schema", text, behind_space=behind_space, white_space=white_space, longest=longest, options=more)
+        more = "" if options is None else json_text(options, "options")
+        return cls("json_schema", json_text(schema, "schema"), behind_space=behind_space, white_space=white_space, longest=longest, options=more)
+
+    @classmethod
+    def from_model(cls, model: Any, *, white_space: int = 0, behind_space: bool = False, longest: bool = False,
+                   options: dict[str, Any] | None = None) -> Grammar:
+        """JSON that a class of pydantic reads: whatever has `model_json_schema()`. Options are those of `json_schema`."""
+        schema = getattr(model, "model_json_schema", None)
+        if not callable(schema):
+            raise TypeError(f"sluice: model = {model!r}: must be a class with model_json_schema(), as pydantic's BaseModel has it")
+        return cls.json_schema(schema(), white_space=white_space, behind_space=behind_space, longest=longest, options=options)
 
     @classmethod
     def structural_tag(cls, tag: str | dict[str, Any], *, behind_space: bool = False, longest: bool = False) -> Grammar:
         """Free text in which triggers open structure, in the JSON of xgrammar's and vLLM's `structural_tag`."""
+        return cls("structural_tag", json_text(tag, "tag"), behind_space=behind_space, longest=longest)
+
+    @classmethod
+    def tool_calls(cls, tools: str | list[Any], format: str = "hermes", *, tool_choice: str | dict[str, Any] = "auto",
+                   parallel_tool_calls: bool = True, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """What a model writes that may, must or must not call tools, whose arguments obey their schemas: docs/tool-calls.md.
+
+        tools
+            As in OpenAI's requests: [{"type": "function", "function": {"name": ..., "parameters": ...}}, ...].
+        format
+            How the model writes calls: the name that vLLM's --tool-call-parser has for it (llama3_json, hermes, qwen3_coder,
+            deepseek_v3, deepseek_v31, mistral, kimi_k2, glm45, openai), or mistral_v11.
+        tool_choice
+            "auto": text, calls, or text and then calls; "required": calls; "none": text; or the tool to call,
+            {"type": "function", "function": {"name": ...}}.
+        parallel_tool_calls
+            Several calls may come.
+        """
+        given = json_text(tools, "tools")
         try:
-            text = tag if isinstance(tag, str) else json.dumps(tag, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"sluice: tag = {tag!r}: must be JSON: {error}") from None
-        return cls("structural_tag", text, behind_space=behind_space, longest=longest)
+            listed_tools = json.loads(given)
+        except ValueError as error:
+            raise ArgumentError(f"sluice: tools: must be JSON: {error}") from None
+        fields = {"format": format, "tools": listed_tools, "tool_choice": tool_choice, "parallel_tool_calls": bool(parallel_tool_calls)}
+        return cls("tool_calls", json_text(fields, "tool_choice"), behind_space=behind_space, longest=longest)
 
     def _options(self) -> CGrammarOptions:
         return CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),

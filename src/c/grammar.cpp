@@ -3,8 +3,12 @@
 
 #include <sluice/c/sluice.h>
 #include <sluice/core/token_bytes.hpp>
+#include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
+#include <sluice/grammar/detail/source_reader.hpp>
+#include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/lark.hpp>
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/grammar/tool_calls.hpp>
@@ -24,6 +28,48 @@ namespace {
 
 using namespace sluice::c;
 using sluice::Grammar, sluice::require;
+
+/// The fields of a request that say which tools may be called, and the format of calls.
+Grammar from_tools(std::string_view text) {
+  using sluice::detail::JsonValue;
+  using Kind = JsonValue::Kind;
+  sluice::GrammarLimits const limits;
+  sluice::detail::SourceReader const in("tool_calls", text, limits);
+  auto const root = sluice::detail::JsonReader::parse("tool_calls", text, limits);
+  if (!root.is(Kind::object)) in.fail_at(root.place, "must be an object");
+  auto const given = [&](std::string_view name) -> JsonValue const* {
+    auto const* const found = root.find(name);
+    return found == nullptr || found->is(Kind::null) ? nullptr : found;
+  };
+  for (auto const& [name, value] : root.members)
+    if (name != "format" && name != "tools" && name != "tool_choice" && name != "parallel_tool_calls")
+      in.fail_at(value.place, name + ": is no field: format, tools, tool_choice and parallel_tool_calls are");
+  auto const* const format = given("format");
+  if (format == nullptr || !format->is(Kind::string))
+    in.fail_at(format == nullptr ? root.place : format->place, "format: must be a string");
+  sluice::ToolCallOptions options;
+  if (auto const* const choice = given("tool_choice")) {
+    using sluice::ToolChoice;
+    auto const* const function = choice->find("function");
+    auto const* const name = (function == nullptr ? *choice : *function).find("name");
+    if (choice->is(Kind::object) && name != nullptr && name->is(Kind::string) && !name->text.empty())
+      options.name = name->text;
+    else if (choice->text == "required") options.choice = ToolChoice::required;
+    else if (choice->text == "none") options.choice = ToolChoice::none;
+    else if (choice->text != "auto")
+      in.fail_at(
+          choice->place,
+          "tool_choice: must be auto, required, none or {\"type\": \"function\", \"function\": {\"name\": ...}}");
+  }
+  if (auto const* const parallel = given("parallel_tool_calls")) {
+    if (!parallel->is(Kind::boolean)) in.fail_at(parallel->place, "parallel_tool_calls: must be true or false");
+    options.parallel = parallel->truth;
+  }
+  auto const* const tools = given("tools");
+  if (tools != nullptr && !tools->is(Kind::array)) in.fail_at(tools->place, "tools: must be an array");
+  auto const list = tools == nullptr ? std::string_view("[]") : sluice::detail::json_source(text, *tools);
+  return sluice::tool_calls(sluice::tool_format(format->text), list, options);
+}
 
 /// Reads JsonSchemaOptions from a JSON object, beside what they are already.
 void read_options(std::string_view text, sluice::JsonSchemaOptions& options) {
@@ -80,8 +126,10 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   require(json || options.json == nullptr, "json", "not null", "is for a json_schema");
   if (kind == "gbnf") return Grammar::from_gbnf(text);
   if (kind == "regex") return Grammar::from_regex(text);
+  if (kind == "lark") return sluice::lark_grammar(text);
   if (kind == "structural_tag") return sluice::structural_tag(text);
-  require(json, "kind", kind, "must be gbnf, regex, json_schema or structural_tag");
+  if (kind == "tool_calls") return from_tools(text);
+  require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag or tool_calls");
   sluice::JsonSchemaOptions how{
       .white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true};
   if (options.json != nullptr) read_options(options.json, how);
@@ -113,6 +161,20 @@ void sluice::c::make_grammar(TokenTrie const& tokens, char const* kind, char con
   made = one.release();
 }
 
+struct sluice_tool_parser {
+  sluice::ToolCallParser parser;
+  std::vector<sluice::ToolCallEvent> events;  // of the last call
+  std::vector<sluice_tool_event> seen;        // the same
+
+  void show(std::vector<sluice::ToolCallEvent> news) {
+    static constexpr char const* kinds[] = {"content", "reasoning", "begun", "arguments", "ended"};
+    events = std::move(news);
+    seen.clear();
+    for (auto const& one : events)
+      seen.push_back({kinds[static_cast<std::size_t>(one.kind)], one.call, 0, one.text.data(), one.text.size()});
+  }
+};
+
 extern "C" {
 
 sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count) {
@@ -129,6 +191,24 @@ sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* to
     sluice::TokenBytes bytes(texts);
     its.tokens = sluice::TokenTrie(bytes, its.model.vocabulary());
     its.bytes = std::move(bytes);
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_model_set_token_names(sluice_model* model, sluice_token const* tokens, sluice_bytes const* names,
+                                           size_t count) {
+  return guarded([&] {
+    auto& its = not_null(model, "model");
+    auto const of = copy(tokens, count, "tokens");
+    require(names != nullptr || count == 0, "names", "null", "must be as many as it says");
+    require(!its.tokens.empty(), "model", "without bytes", "needs sluice_model_set_bytes before it takes names");
+    std::vector<std::pair<std::string, sluice::Token>> all(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (names[i].data == nullptr || names[i].count == 0)
+        require(false, "names[" + std::to_string(i) + "]", "none", "must not be empty");
+      all[i] = {std::string(names[i].data, names[i].count), of[i]};
+    }
+    its.tokens = sluice::TokenTrie(its.bytes, its.model.vocabulary(), std::move(all));
     return SLUICE_OK;
   });
 }
@@ -155,6 +235,39 @@ sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes
 sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar) {
   return guarded([&] {
     not_null(search, "search").options.structure = grammar == nullptr ? sluice::Structure() : grammar->structure;
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_tool_parser_create(char const* format, char const* tools, sluice_tool_parser** parser) {
+  return guarded([&] {
+    auto const known = sluice::tool_format(&not_null(format, "format"));
+    auto& made = not_null(parser, "parser");
+    made = new sluice_tool_parser{sluice::ToolCallParser(known, tools == nullptr ? "" : tools), {}, {}};
+    return SLUICE_OK;
+  });
+}
+void sluice_tool_parser_free(sluice_tool_parser* parser) { delete parser; }
+sluice_status sluice_tool_parser_append(sluice_tool_parser* parser, char const* text, size_t count,
+                                        sluice_tool_event const** events, size_t* event_count) {
+  return guarded([&] {
+    auto& its = not_null(parser, "parser");
+    require(text != nullptr || count == 0, "text", "null", "must be as many bytes as it says");
+    auto& seen = not_null(events, "events");
+    auto& number = not_null(event_count, "event_count");
+    its.show(its.parser.append(count == 0 ? std::string_view() : std::string_view(text, count)));
+    seen = its.seen.data(), number = its.seen.size();
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_tool_parser_finish(sluice_tool_parser* parser, sluice_tool_event const** events,
+                                        size_t* event_count) {
+  return guarded([&] {
+    auto& its = not_null(parser, "parser");
+    auto& seen = not_null(events, "events");
+    auto& number = not_null(event_count, "event_count");
+    its.show(its.parser.finish());
+    seen = its.seen.data(), number = its.seen.size();
     return SLUICE_OK;
   });
 }

@@ -511,10 +511,28 @@ static void obeys(table* t) {
 
   REFUSED(sluice_grammar_create(model, "gbnf", "root ::= sum\nsum ::= sum \"+\"", NULL, &grammar),
           "line 1, column 1: root: no text");
+  REFUSED(sluice_grammar_create(model, "lark", "start: x", NULL, &grammar), "line 1, column 8: x is not defined");
   REFUSED(sluice_grammar_create(model, "regex", "a(b", NULL, &grammar), "pattern, line 1");
   REFUSED(sluice_grammar_create(model, "json_schema", "{\"not\": {}}", NULL, &grammar), "no text obeys");
   REFUSED(sluice_grammar_create(model, "structural_tag", "{\"type\": \"any\"}", NULL, &grammar),
           "type = any: is no format");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "[]", NULL, &grammar),
+          "tool_calls, line 1, column 1: must be an object");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{}", NULL, &grammar), "format: must be a string");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"x\"}", NULL, &grammar),
+          "tool format = x: must be one of");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"n\": 1}", NULL, &grammar),
+          "column 27: n: is no field");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tools\": {}}", NULL, &grammar),
+          "tools: must be an array");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tool_choice\": {}}", NULL, &grammar),
+          "tool_choice: must be auto");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tool_choice\": \"required\"}", NULL,
+                                &grammar),
+          "a call is required");
+  REFUSED(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"parallel_tool_calls\": 1}", NULL,
+                                &grammar),
+          "parallel_tool_calls: must be true or false");
   REFUSED(sluice_grammar_create(model, "ebnf", "", NULL, &grammar), "kind = ebnf");
   REFUSED(sluice_grammar_create(model, NULL, "", NULL, &grammar), "kind");
   REFUSED(sluice_grammar_create(model, "regex", NULL, NULL, &grammar), "text");
@@ -526,6 +544,11 @@ static void obeys(table* t) {
   sluice_grammar_free(grammar), grammar = NULL;
   CHECK(sluice_grammar_create(model, "structural_tag", "{\"type\": \"const_string\", \"value\": \"1\"}", NULL,
                               &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  CHECK(sluice_grammar_create(model, "lark", "start: start \"1\" | \"1\"", NULL, &grammar) == SLUICE_OK);
+  sluice_grammar_free(grammar), grammar = NULL;
+  CHECK(sluice_grammar_create(model, "tool_calls", "{\"format\": \"hermes\", \"tools\": null}", NULL, &grammar) ==
+        SLUICE_OK);
   sluice_grammar_free(grammar), grammar = NULL;
   options.json = "{}";
   REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar), "white_space = 1");
@@ -581,6 +604,76 @@ static void obeys(table* t) {
   sluice_grammar_free(NULL);
   sluice_search_free(search), sluice_search_free(lists), sluice_search_free(plain);
   sluice_model_free(model), sluice_model_free(silent);
+}
+
+static sluice_status obeyed_names(sluice_model* model, sluice_grammar** grammar) {
+  return sluice_grammar_create(model, "gbnf", "root ::= <open> <pair>{2} \"1\"?", NULL, grammar);
+}
+
+/* Tokens by names that the vocabulary has for them. */
+static void names(table* t) {
+  sluice_model* const model = spelling(t, 0, 0);
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model* silent = NULL;
+  sluice_grammar* grammar = NULL;
+  sluice_search* const search = made("greedy");
+  sluice_results* results = NULL;
+  sluice_request request = sluice_request_init();
+  sluice_token const tokens[] = {7, 3};
+  sluice_bytes const given[] = {{"<pair>", 6}, {"<open>", 6}};
+  sluice_bytes const nothing = {"", 0};
+  sluice_token const outside = 8;
+  uint64_t source = 7;
+  sluice_hypothesis const* found;
+  request.source = &source;
+  REFUSED(obeyed_names(model, &grammar), "the vocabulary has no token of this name");
+  CHECK(sluice_model_set_token_names(model, tokens, given, 2) == SLUICE_OK);
+  CHECK(obeyed_names(model, &grammar) == SLUICE_OK);
+  CHECK(sluice_search_obey(search, grammar) == SLUICE_OK);
+  CHECK(sluice_decode(model, search, &request, 1, 0, &results) == SLUICE_OK);
+  found = sluice_results_at(results, 0)->hypotheses;
+  CHECK(found->count >= 3 && found->tokens[0] == 3 && found->tokens[1] == 7 && found->tokens[2] == 7);
+  REFUSED(sluice_model_set_token_names(NULL, tokens, given, 2), "model");
+  REFUSED(sluice_model_set_token_names(model, NULL, given, 2), "tokens");
+  REFUSED(sluice_model_set_token_names(model, tokens, NULL, 2), "names");
+  REFUSED(sluice_model_set_token_names(model, tokens, &nothing, 1), "names[0]");
+  REFUSED(sluice_model_set_token_names(model, &outside, given, 1), "names: <pair> = 8: is outside");
+  CHECK(sluice_model_create(&functions, &silent) == SLUICE_OK);
+  REFUSED(sluice_model_set_token_names(silent, tokens, given, 2), "sluice_model_set_bytes");
+  sluice_results_free(results), sluice_grammar_free(grammar), sluice_search_free(search);
+  sluice_model_free(model), sluice_model_free(silent);
+}
+
+static int is_event(sluice_tool_event const* event, char const* kind, int32_t call, char const* text) {
+  return strcmp(event->kind, kind) == 0 && event->call == call && event->count == strlen(text) &&
+         memcmp(event->text, text, event->count) == 0;
+}
+
+/* Calls of tools, from a text in pieces. */
+static void parses(void) {
+  static char const text[] = "Hm.<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  sluice_tool_parser* parser = NULL;
+  sluice_tool_event const* events = NULL;
+  size_t count = 7;
+  REFUSED(sluice_tool_parser_create("chat", NULL, &parser), "tool format = chat: must be one of llama3_json");
+  REFUSED(sluice_tool_parser_create(NULL, NULL, &parser), "format");
+  REFUSED(sluice_tool_parser_create("hermes", NULL, NULL), "parser");
+  REFUSED(sluice_tool_parser_create("hermes", "[", &parser), "tools, line 1");
+  CHECK(sluice_tool_parser_create("hermes", NULL, &parser) == SLUICE_OK);
+  CHECK(sluice_tool_parser_append(parser, text, 8, &events, &count) == SLUICE_OK);
+  CHECK(count == 1 && is_event(&events[0], "content", -1, "Hm."));
+  CHECK(sluice_tool_parser_append(parser, text + 8, strlen(text) - 8, &events, &count) == SLUICE_OK);
+  CHECK(count == 3 && is_event(&events[0], "begun", 0, "now") && is_event(&events[1], "arguments", 0, "{}") &&
+        is_event(&events[2], "ended", 0, ""));
+  CHECK(sluice_tool_parser_append(parser, NULL, 0, &events, &count) == SLUICE_OK && count == 0);
+  CHECK(sluice_tool_parser_append(parser, "<", 1, &events, &count) == SLUICE_OK && count == 0);
+  CHECK(sluice_tool_parser_finish(parser, &events, &count) == SLUICE_OK);
+  CHECK(count == 1 && strcmp(events[0].kind, "content") == 0 && events[0].count == 1 && events[0].text[0] == '<');
+  REFUSED(sluice_tool_parser_append(NULL, text, 1, &events, &count), "parser");
+  REFUSED(sluice_tool_parser_append(parser, NULL, 1, &events, &count), "text");
+  REFUSED(sluice_tool_parser_append(parser, text, 1, NULL, &count), "events");
+  REFUSED(sluice_tool_parser_finish(parser, &events, NULL), "event_count");
+  sluice_tool_parser_free(parser), sluice_tool_parser_free(NULL);
 }
 
 /* Forbids what came last; fails behind three tokens, if told so. */
@@ -910,6 +1003,8 @@ int main(void) {
   serves(t);
   refuses(t);
   obeys(t);
+  names(t);
+  parses();
   processes(t);
   prefers();
   chooses(t);

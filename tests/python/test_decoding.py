@@ -102,8 +102,10 @@ class Searches(unittest.TestCase):
             Greedy(length=LENGTH, grammar=Grammar.json_schema({"type": "array", "items": {"enum": [1, 11]}, "minItems": 2})))]
         requests.append(Request(0, search=Greedy(length=LENGTH, grammar=Grammar.structural_tag(
             {"type": "tag", "begin": "[", "content": {"type": "regex", "pattern": "1+"}, "end": "]"}))))
+        requests.append(Request(0, search=Greedy(length=LENGTH, grammar=Grammar.lark('start: list\nlist: list "," ONE | "[" ONE\nONE: "1"~2'))))
         decoder = sluice.Decoder(model)
         texts = [b"".join(TEXTS[t] for t in result.tokens) for result in decoder.decode(requests, Greedy())]
+        self.assertRegex(texts.pop(), rb"^\[11(,11)*$")
         self.assertRegex(texts.pop(), rb"^\[1+\]$")
         for plain, text in zip(texts[1::4], texts[0::4]):
             self.assertRegex(text, rb"^\[1(,1)*\]$")
@@ -111,7 +113,7 @@ class Searches(unittest.TestCase):
         self.assertTrue(all(text in (b"[1]", b"[11]") for text in texts[2::4]))
         for text in texts[3::4]:
             self.assertTrue(set(json.loads(text)) <= {1, 11} and len(json.loads(text)) >= 2)
-        self.assertEqual(len(decoder._grammars), 4)
+        self.assertEqual(len(decoder._grammars), 5)
         with self.assertRaisesRegex(sluice.ArgumentError, "pattern, line 1, column 1"):
             decoder.check(Grammar.regex("[a-z"))
         self.assertEqual(decoder.check(Grammar.json_schema({"type": "integer", "x-b": 1, "title": "t", "x-a": {}})), ["x-a", "x-b"])
@@ -122,6 +124,86 @@ class Searches(unittest.TestCase):
             decoder.check(Grammar.json_schema(unequal, options={"order": "any"}))
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
+
+    def test_tool_calls(self):
+        """A model that babbles calls tools as their schemas say, by bytes and by control tokens, and the parser finds the calls."""
+        tools = [{"type": "function", "function": {"name": name, "parameters": {
+            "type": "object", "properties": {"seats": {"type": "integer", "minimum": 1, "maximum": 8}}, "required": ["seats"],
+            "additionalProperties": False}}} for name in ("book", "free")]
+        one = {"type": "function", "function": {"name": "free"}}
+        letters = [b""] * 4 + [b"\n"] + [bytes([c]) for c in range(32, 127)]
+        names = {"<tool_call>": 1, "</tool_call>": 2, "[TOOL_CALLS]": 3}
+        draw = np.random.default_rng(5).normal(size=(40, len(letters))).astype(np.float32)
+        draw[:, 4:] -= 3  # so that marks are control tokens, where they may be
+        model = sluice.FunctionModel(lambda tokens: draw[len(tokens) % 40], sluice.Vocabulary(len(letters), eos=0), token_bytes=letters, token_names=names)
+        decoder = sluice.Decoder(model)
+        long = LengthLimits(max=200)
+        for format in "hermes", "mistral", "llama3_json", "qwen3_coder":
+            for choice, most in ("required", 9), ("required", 1), (one, 1):
+                grammar = Grammar.tool_calls(tools, format, tool_choice=choice, parallel_tool_calls=most > 1)
+                for search in Greedy(grammar=grammar, length=long), BeamSearch(width=4, grammar=grammar, length=long), Sample(grammar=grammar, length=long):
+                    result, = decoder.decode([Request(None, seed=most)], search)
+                    parser = sluice.ToolCallParser(format, json.dumps(tools))
+                    events = [event for token in result.tokens for event in parser.append(decoder.spelling([token]))] + parser.finish()
+                    self.assertEqual(parser.content.strip("\n"), "")
+                    self.assertTrue(1 <= len(parser.calls) <= most)
+                    for call in parser.calls:
+                        self.assertTrue(call.finished and call.name in ("book", "free") if choice == "required" else call.name == "free")
+                        arguments = json.loads(call.arguments)
+                        self.assertTrue(list(arguments) == ["seats"] and 1 <= arguments["seats"] <= 8)
+                    self.assertEqual([event.text for event in events if event.kind == "begun"], [call.name for call in parser.calls])
+                    if format in ("hermes", "mistral"):
+                        self.assertTrue(set(result.tokens) & {1, 2, 3})
+        self.assertEqual(decoder.spelling([1, 4, 5]), b"<tool_call>\n ")
+        none, = decoder.decode([None], Greedy(grammar=Grammar.tool_calls(tools, tool_choice="none"), length=LENGTH))
+        self.assertNotIn(b"<tool_call>", decoder.spelling(none.tokens))
+        self.assertEqual(Grammar.tool_calls(tools), Grammar.tool_calls(json.dumps(tools)))
+        decoder.check(Grammar.gbnf('root ::= <tool_call> "a" </tool_call>'))
+        for grammar, message in [
+                (Grammar.tool_calls(tools, "chat"), "tool format = chat"), (Grammar.tool_calls(tools, tool_choice="any"), "tool_choice: must be auto"),
+                (Grammar.tool_calls(tools, tool_choice={"type": "function", "function": {"name": "now"}}), "options.name = now"),
+                (Grammar.tool_calls([], tool_choice="required"), "a call is required"), (Grammar.tool_calls([{"name": 1}]), "name: must be a string"),
+                (Grammar.gbnf("root ::= <|im_end|>"), r"<\|im_end\|>")]:
+            with self.assertRaisesRegex(sluice.ArgumentError, message):
+                decoder.check(grammar)
+        for call, message in [(lambda: Grammar.tool_calls({1}), "tools = .*must be JSON"), (lambda: Grammar.tool_calls("["), "tools: must be JSON"),
+                              (lambda: Grammar.tool_calls(tools, tool_choice={1}), "tool_choice"), (lambda: sluice.ToolCallParser("hermes").append(1), "text = 1"),
+                              (lambda: sluice.ToolCallParser("x"), "tool format = x"), (lambda: decoder.spelling([100]), "tokens = 100")]:
+            with self.assertRaisesRegex((TypeError, sluice.ArgumentError), message):
+                call()
+
+    def test_texts_of_calls_may_be_cut_anywhere(self):
+        text = 'Così: <tool_call>\n{"name": "book", "arguments": {"to": "Tromsø, 東京 🚂"}}\n</tool_call>'.encode()
+        for size in 1, 2, 3, 5, len(text):
+            parser = sluice.ToolCallParser("hermes")
+            for begin in range(0, len(text), size):
+                parser.append(text[begin:begin + size])
+            parser.finish()
+            self.assertEqual((parser.content, [(call.name, json.loads(call.arguments), call.finished) for call in parser.calls]),
+                             ("Così: ", [("book", {"to": "Tromsø, 東京 🚂"}, True)]))
+        parser = sluice.ToolCallParser("hermes")
+        parser.append(b"\xc3")
+        parser.finish()
+        self.assertEqual(parser.content, "\N{REPLACEMENT CHARACTER}")
+        parser = sluice.ToolCallParser("openai")
+        parser.append("<|channel|>analysis<|message|>Well.<|end|><|start|>assistant<|channel|>final<|message|>Yes")
+        parser.finish()
+        self.assertEqual((parser.reasoning, parser.content, parser.calls), ("Well.", "Yes", []))
+
+    def test_models_of_pydantic(self):
+        """Whatever has model_json_schema(): no pydantic is needed."""
+        class Seats:
+            @classmethod
+            def model_json_schema(cls):
+                return {"type": "array", "items": {"enum": [1, 11]}, "minItems": 2, "maxItems": 2}
+
+        model = TableModel()
+        model.token_bytes = TEXTS
+        result, = sluice.decode(model, [3], Greedy(length=LENGTH, grammar=Grammar.from_model(Seats)))
+        self.assertEqual(len(json.loads(b"".join(TEXTS[t] for t in result.tokens))), 2)
+        self.assertEqual(Grammar.from_model(Seats), Grammar.json_schema(Seats.model_json_schema()))
+        with self.assertRaisesRegex(TypeError, "model_json_schema"):
+            Grammar.from_model(dict)
 
     def test_blocks(self):
         for kwargs, fewer in (dict(guess=True), True), (dict(lookup=2), False), (dict(guess=True, lookup=2), True):

@@ -152,8 +152,8 @@ class Documentation(unittest.TestCase):
         self.assertEqual(doctest.testmod(sluice, optionflags=doctest.NORMALIZE_WHITESPACE).failed, 0)
 
     def test_page(self):
-        """Every example of docs/python.md and docs/huggingface.md prints what the page says."""
-        for name, least in ("python.md", 30), ("huggingface.md", 10):
+        """Every example of these pages prints what the page says."""
+        for name, least in ("python.md", 30), ("huggingface.md", 10), ("tool-calls.md", 15):
             page = ROOT / "docs" / name
             text = re.sub(r"^```.*$", "", page.read_text(), flags=re.M)
             examples = doctest.DocTestParser().get_doctest(text, {}, name, str(page), 0)

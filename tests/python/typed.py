@@ -38,6 +38,15 @@ def models(model: sluice.Model) -> None:
     sluice.Server(sluice.Decoder(model)).submit(None).result().tokens.append(1)
 
 
+def tools(model: sluice.Model) -> None:
+    decoder = sluice.Decoder(model)
+    grammar: sluice.Grammar = sluice.Grammar.tool_calls([{"name": "now"}], "hermes", tool_choice={"type": "function", "function": {"name": "now"}})
+    sluice.Grammar.tool_calls([], parallel=False)  # error: parallel_tool_calls
+    parser = sluice.ToolCallParser("hermes", [{"name": "now"}])
+    for event in parser.append(decoder.spelling(decoder.decode([None], sluice.Greedy(grammar=grammar))[0].tokens)):
+        print(event.kind == "begun", event.text.upper(), parser.calls[event.call].arguments.upper(), parser.content.upper())
+
+
 def frames(matrix: Any) -> None:
     decoder = sluice.CtcDecoder(["", "a", "b"], search=sluice.CtcBeamSearch(width=8), hotwords={"ab": 3.0}, kind="log_probs")
     words: list[sluice.FramesWord] = decoder.decode(matrix, [3], threads=2)[0].words

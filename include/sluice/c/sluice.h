@@ -9,7 +9,7 @@
  * Structs that you fill begin with their size: begin with sluice_request_init() and so on, or write
  * `.size = sizeof(sluice_request)`. They may grow at the end in later versions; a program that was compiled with an
  * earlier header keeps working, since members that its struct does not reach have their defaults. sluice_result, sluice_frames_result and
- * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_hypothesis, sluice_ctc_matrix,
+ * sluice_watermark_detection may grow at their ends, too. sluice_row, sluice_draft, sluice_bytes, sluice_tool_event, sluice_hypothesis, sluice_ctc_matrix,
  * sluice_predictor_row, sluice_joiner_row, sluice_frames_word, sluice_frames_hypothesis and sluice_watermark_window never change.
  */
 #ifndef SLUICE_C_SLUICE_H
@@ -165,6 +165,10 @@ typedef struct sluice_bytes {
 /* The bytes of each token in a text, for all `count` tokens of the vocabulary: empty for control tokens. Copied. Call
  * it before the model is given to a server, and before creating its grammars. Needs a model with an eos. */
 SLUICE_API sluice_status sluice_model_set_bytes(sluice_model* model, sluice_bytes const* tokens, size_t count);
+/* Names of tokens without bytes (control tokens), for grammars and tool calls that name them: "<|im_end|>" for tokens[i] is names[i]. Copied;
+ * behind sluice_model_set_bytes, and before grammars are created. */
+SLUICE_API sluice_status sluice_model_set_token_names(sluice_model* model, sluice_token const* tokens,
+                                                      sluice_bytes const* names, size_t count);
 
 typedef struct sluice_grammar sluice_grammar;
 /* Set unused members to zero. */
@@ -179,7 +183,9 @@ typedef struct sluice_grammar_options {
                          * are plain ("plain_numbers": true) */
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
-/* kind: "gbnf", "regex", "json_schema" or "structural_tag"; text: the grammar, in UTF-8. Errors are reported with line and column.
+/* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.
+ * For tool_calls it is JSON, with the fields of OpenAI's requests and the name of a format, as vLLM's --tool-call-parser has it:
+ * {"format": "hermes", "tools": [...], "tool_choice": "auto", "parallel_tool_calls": true}.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
 SLUICE_API sluice_status sluice_grammar_create(sluice_model const* model, char const* kind, char const* text,
                                                sluice_grammar_options const* options, sluice_grammar** grammar);
@@ -190,6 +196,29 @@ SLUICE_API sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, s
 /* Outputs must match this grammar; for every kind of search. "particles" are weighted by it (without one: not at all), all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
+
+/* ---- calls of tools -------------------------------------------------------------------------------------------------------- */
+
+/* Reads calls from an output while it is written: docs/structure.md#calls-of-tools. */
+typedef struct sluice_tool_parser sluice_tool_parser;
+typedef struct sluice_tool_event {
+  char const*
+      kind; /* "content": text for the user; "reasoning"; "begun": a call of the tool `text`; "arguments": more of its JSON; "ended" */
+  int32_t call; /* its number, from 0; -1 before the first */
+  int32_t reserved;
+  char const* text; /* [count]: what is new */
+  size_t count;
+} sluice_tool_event;
+/* format: as for a grammar of kind "tool_calls"; tools: OpenAI's list, JSON, for formats that write no JSON; may be null. */
+SLUICE_API sluice_status sluice_tool_parser_create(char const* format, char const* tools, sluice_tool_parser** parser);
+SLUICE_API void sluice_tool_parser_free(sluice_tool_parser* parser);
+/* More of the output; of control tokens their names. *event_count events, which live until the parser's next call. What may still become
+ * a mark waits. */
+SLUICE_API sluice_status sluice_tool_parser_append(sluice_tool_parser* parser, char const* text, size_t count,
+                                                   sluice_tool_event const** events, size_t* event_count);
+/* What is left at the end of the output. */
+SLUICE_API sluice_status sluice_tool_parser_finish(sluice_tool_parser* parser, sluice_tool_event const** events,
+                                                   size_t* event_count);
 
 /* ---- boosted phrases ------------------------------------------------------------------------------------------------------- */
 

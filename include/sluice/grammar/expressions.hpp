@@ -277,4 +277,9 @@ struct JsonSchemaOptions {
   bool lenient = false;  ///< ignore keywords that constrain and are not supported, instead of refusing the schema
 };
 
+/// How JSON is written within tags and tool calls: as models write it, with white space where writers put it.
+inline JsonSchemaOptions tag_json() {
+  return {.white_space = 21, .tidy = true, .order = JsonOrder::schema, .plain_numbers = true};
+}
+
 }  // namespace sluice::inline v0

@@ -26,11 +26,6 @@
 
 namespace sluice::inline v0 {
 
-/// How JSON is written within tags and tool calls: as models write it, with white space where writers put it.
-inline JsonSchemaOptions tag_json() {
-  return {.white_space = 21, .tidy = true, .order = JsonOrder::schema, .plain_numbers = true};
-}
-
 /// Reads a structural tag in the JSON of xgrammar's `structural_tag`, as vLLM's and SGLang's requests have it in
 /// `response_format`, or the older one with `structures` and `triggers`. See docs/structure.md for the formats.
 ///

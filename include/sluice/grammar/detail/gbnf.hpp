@@ -21,6 +21,46 @@
 
 namespace sluice::inline v0::detail {
 
+/// A token's number.
+template <class = void>
+std::int32_t read_token_number(SourceReader& in) {
+  auto const place = in.place();
+  std::int64_t value = 0;
+  while (in.at_digit()) value = (std::min)(value * 10 + (in.peek() - '0'), std::int64_t{1} << 31), in.skip();
+  if (in.place() == place) in.fail("a token's number is missing");
+  if (value > (std::numeric_limits<std::int32_t>::max)()) in.fail_at(place, "is no token's number: it is too large");
+  return static_cast<std::int32_t>(value);
+}
+
+/// <name>, <[number]>, !<...>, <[1-5,9]>, <[^1-5,9]> or <[*]>.
+template <class = void>
+TokenTerminal read_token(SourceReader& in) {
+  auto const place = in.place();
+  TokenTerminal out;
+  out.complement = in.take("!");
+  if (!in.take("<")) in.fail("a token is missing: <name> or <[number]>");
+  if (in.take("[")) {
+    if (in.take("^")) out.complement = !out.complement;
+    if (in.take("*")) out.ranges.emplace_back(0, (std::numeric_limits<std::int32_t>::max)());
+    else do {
+        auto const from = in.place();
+        auto const first = read_token_number(in);
+        auto const last = in.take("-") ? read_token_number(in) : first;
+        if (last < first) in.fail_at(from, "a range whose last token comes before its first");
+        out.ranges.emplace_back(first, last);
+      } while (in.take(","));
+    if (!in.take("]>")) in.fail("]> is missing");
+  } else {
+    auto const from = in.place() - 1;
+    in.take_while([](char c) { return c != '>' && c != '\n' && c != '\r'; });
+    if (!in.take(">")) in.fail_at(from, "> is missing");
+    if (in.place() == from + 2) in.fail_at(from, "the name of a token is missing");
+    out.names.emplace_back(in.from(from));
+  }
+  out.written = in.from(place);
+  return out;
+}
+
 /// llama.cpp's grammar notation, as its grammars/README.md describes it and its parser reads it: `name ::= ...` rules,
 /// "literals", [classes], [^negated], `.`, (groups), |, repetition by * + ? {m} {m,} {m,n}, # comments, escapes
 /// \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH, and tokens: <name> (with its brackets, the name is the token's text), <[number]>, !<...> for any
@@ -93,7 +133,7 @@ class Gbnf {
         if (used_[index(called)] == nowhere) used_[index(called)] = place;
         parts.push_back(out_.call(called));
       } else if (c == '*' || c == '+' || c == '?' || c == '{') repetition(parts);
-      else if (c == '<' || c == '!') parts.push_back(token());
+      else if (c == '<' || c == '!') parts.push_back(out_.token(read_token(in_)));
       else return out_.sequence(parts);
     }
   }
@@ -156,43 +196,6 @@ class Gbnf {
     if (ranges.empty()) in_.fail_at(place, "an empty class");
     normalise(ranges);
     return out_.characters(negative ? negated(ranges) : ranges);
-  }
-
-  template <class = void>
-  Id token() {
-    auto const place = in_.place();
-    TokenTerminal out;
-    out.complement = in_.take("!");
-    if (!in_.take("<")) in_.fail("a token is missing: <name> or <[number]>");
-    if (in_.take("[")) {
-      if (in_.take("^")) out.complement = !out.complement;
-      if (in_.take("*")) out.ranges.emplace_back(0, (std::numeric_limits<std::int32_t>::max)());
-      else do {
-          auto const from = in_.place();
-          auto const first = number();
-          auto const last = in_.take("-") ? number() : first;
-          if (last < first) in_.fail_at(from, "a range whose last token comes before its first");
-          out.ranges.emplace_back(first, last);
-        } while (in_.take(","));
-      if (!in_.take("]>")) in_.fail("]> is missing");
-    } else {
-      auto const from = in_.place() - 1;
-      in_.take_while([](char c) { return c != '>' && c != '\n' && c != '\r'; });
-      if (!in_.take(">")) in_.fail_at(from, "> is missing");
-      if (in_.place() == from + 2) in_.fail_at(from, "the name of a token is missing");
-      out.names.emplace_back(in_.from(from));
-    }
-    out.written = in_.from(place);
-    return out_.token(std::move(out));
-  }
-  template <class = void>
-  std::int32_t number() {
-    auto const place = in_.place();
-    std::int64_t value = 0;
-    while (in_.at_digit()) value = (std::min)(value * 10 + (in_.peek() - '0'), std::int64_t{1} << 31), in_.skip();
-    if (in_.place() == place) in_.fail("a token's number is missing");
-    if (value > (std::numeric_limits<std::int32_t>::max)()) in_.fail_at(place, "is no token's number: it is too large");
-    return static_cast<std::int32_t>(value);
   }
 
   template <class = void>

@@ -45,7 +45,10 @@ class Regex {
   /// The texts that match as a whole, in UTF-8.
   template <class = void>
   static Id parse(std::string_view what, std::string_view pattern, Expressions& out) {
-    auto const read = tree(what, pattern, out.limits());
+    return write(what, tree(what, pattern, out.limits()), out);
+  }
+  template <class = void>
+  static Id write(std::string_view what, RegexTree const& read, Expressions& out) {
     auto whole = read;
     if (auto begins = true, ends = true; whole.take_anchors(begins, ends))
       return whole.write(out, [&](std::vector<CharacterRange> const& ranges) { return out.characters(ranges); });

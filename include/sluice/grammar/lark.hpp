@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Grammars in Lark's syntax, as llguidance has it.
+#pragma once
+
+#include <sluice/language.hpp>
+
+#include <sluice/grammar/detail/compile.hpp>
+#include <sluice/grammar/detail/lark.hpp>
+#include <sluice/grammar/expressions.hpp>
+#include <sluice/grammar/grammar.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace sluice::inline v0 {
+
+/// Reads a grammar in Lark's syntax, with what llguidance adds to it; the output must match the rule `start`. See
+/// docs/structure.md for what is read.
+/// \param schemas  for %json within it
+/// \throws std::invalid_argument  with line and column, and what was expected; naming what is not supported
+template <class = void>
+Grammar lark_grammar(std::string_view text, JsonSchemaOptions const& schemas = tag_json()) {
+  detail::Expressions expressions(schemas.limits);
+  auto const root = detail::Lark::parse(text, schemas, expressions);
+  return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
+}
+
+}  // namespace sluice::inline v0
