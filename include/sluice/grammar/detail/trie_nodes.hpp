@@ -96,11 +96,11 @@ class TrieNodes {
 
   template <class = void>
   void find_kinds(TokenBytes const& bytes) {
-    struct Step {
+    struct Edge {
       std::int32_t begin = 0;  // the node at which this one's last character begins
       std::uint32_t kind = 0;  // of a node between two characters: of the last
     };
-    std::vector<Step> steps(nodes_.size() - 1);
+    std::vector<Edge> steps(nodes_.size() - 1);
     std::vector<std::int32_t> path(at(depth_) + 1);
     std::vector<std::uint8_t> whole(path.size(), 1);  // [depth]: between two characters
     for (std::int32_t node = 1; node < size(); ++node) {
