@@ -170,6 +170,8 @@ def grammars():
                 check(f"{text!r}", re.fullmatch("[a-f]{3}( [x-z]{2})+", text))
             for text in texts(prompt, grammar='root ::= "yes" | "no"', max_tokens=12, **fields):
                 check(f"{text!r}", text in ("yes", "no"))
+            for text in texts(prompt, lark='start: word ("x" word)?\nword: /[a-c]+/', max_tokens=12, **fields):
+                check(f"{text!r}", re.fullmatch("[a-c]+(x[a-c]+)?", text))
             for text in texts(prompt, json_schema={"enum": [True, None]}, max_tokens=12, **fields):
                 check(f"{text!r}", text in ("true", "null"))
         first = texts(prompt, temperature=0, max_tokens=1)[0]
@@ -537,7 +539,7 @@ def bodies():
             ("logit_bias.900", 400, {"prompt": "a", "logit_bias": {"900": 1}}),
             ("bias", 400, {"prompt": "a", "bias": {}}), ("bias[0]", 400, {"prompt": "a", "bias": [{"phrase": ""}]}),
             ("logit_bias.5", 400, {"prompt": "a", "logit_bias": {"5": 101}}),
-            ("regex", 400, {"prompt": "a", "regex": "[a"}), ("grammar", 400, {"prompt": "a", "grammar": "leaf ::= x"}),
+            ("regex", 400, {"prompt": "a", "regex": "[a"}), ("grammar", 400, {"prompt": "a", "grammar": "leaf ::= x"}), ("lark", 400, {"prompt": "a", "lark": "start: x"}),
             ("grammar", 400, {"prompt": "a", "grammar": 5}), ("json_schema", 400, {"prompt": "a", "json_schema": {"type": "circle"}}),
             (None, 400, {"prompt": "a", "json_schema": {"type": "number"}}),  # digits: no token spells them
             ("json_schema", 400, {"prompt": "a", "json_schema": "{"}),

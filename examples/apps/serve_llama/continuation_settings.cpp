@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sluice/grammar/lark.hpp>
 #include <sluice/grammar/tool_calls.hpp>
 
 #include <text/json.hpp>
@@ -52,6 +53,7 @@ sluice::Grammar compile_answer(GrammarSource const& source) {
   auto options = source.json;
   options.limits = limits;
   switch (source.kind) {
+    case Kind::lark: return sluice::lark_grammar(source.text, options);
     case Kind::gbnf: return sluice::Grammar::from_gbnf(source.text, limits);
     case Kind::regex: return sluice::Grammar::from_regex(source.text, limits);
     case Kind::structural_tag: return sluice::structural_tag(source.text, options);
@@ -150,7 +152,7 @@ std::optional<GrammarSource> read_grammar(Fields& fields, sluice::JsonSchemaOpti
   std::optional<GrammarSource> wanted;
   GrammarSource const calls{.kind = Kind::tool_calls, .field = "tools", .tools = tools, .format = format};
   if (tools.may_be_called()) wanted = calls;
-  for (auto const* field : {"response_format", "json_schema", "grammar", "regex"}) {
+  for (auto const* field : {"response_format", "json_schema", "grammar", "lark", "regex"}) {
     if (!fields.has(field)) continue;
     if (field == std::string("response_format") && wanted && !read_format(fields)) continue;  // of type text
     if (wanted) throw BadField(field, std::string(field) + " and " + wanted->field + ": give only one grammar");
@@ -161,6 +163,7 @@ std::optional<GrammarSource> read_grammar(Fields& fields, sluice::JsonSchemaOpti
     // A schema may be JSON or text. The order of its members matters, and a parsed request does not keep it.
     auto const schema = field == std::string("json_schema") && !fields.find(field)->is_string();
     auto const kind = field == std::string("grammar") ? Kind::gbnf
+                      : field == std::string("lark")  ? Kind::lark
                       : field == std::string("regex") ? Kind::regex
                                                       : Kind::json_schema;
     wanted.emplace(GrammarSource{kind, field, schema ? *fields.source(field) : *fields.text(field)});

@@ -30,9 +30,10 @@ namespace serve {
 
 /// What outputs are to match, not compiled yet.
 struct GrammarSource {
-  enum class Kind : std::uint8_t { json_schema, structural_tag, tool_calls, gbnf, regex, any };
+  enum class Kind : std::uint8_t { json_schema, structural_tag, tool_calls, gbnf, lark, regex, any };
   Kind kind = Kind::json_schema;
-  std::string field{};  ///< `json_schema`, `response_format`, `grammar`, `regex`, `tools` or `thinking_token_budget`
+  std::string
+      field{};  ///< `json_schema`, `response_format`, `grammar`, `lark`, `regex`, `tools` or `thinking_token_budget`
   std::string text{};
   sluice::JsonSchemaOptions json{};  ///< of schemas
   Tools tools{};                     ///< of tool_calls
