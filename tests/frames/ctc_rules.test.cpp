@@ -461,7 +461,7 @@ TEST_CASE("any model as a language model: one row for each new prefix, those of 
 TEST_CASE("rules and language models that do not suit are named", "[ctc]") {
   auto const table = table_of(grams_of({"a"}));
   CHECK_THROWS_WITH(NGramModel<>(table, {9}), "sluice: NGramModel: word = 9: the table has 4");
-  CHECK_THROWS_WITH(NGramModel<>(table, {}, {.weight = -1}),
+  CHECK_THROWS_WITH(NGramModel<>(table, {}, FusionWeights{.weight = -1}),
                     "sluice: weights.weight = -1.000000: must be a number >= 0");
   CHECK_THROWS_WITH(LexiconNGrams(Lexicon(), table), "sluice: LexiconNGrams: lexicon = empty: must have words");
   RandomFrames const frames(1, 5, 4);
