@@ -39,7 +39,7 @@ check 'beginnings that are shared' client shared
 check 'whoever leaves' client leaves
 check 'prompts of tokens' client tokens
 check 'bodies' client bodies
-ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 6, "json_schema": {"enum": [true, null], "x-own": 1, "title": "t"}}' >out
+ask /v1/completions '{"prompt": "once upon a time", "max_tokens": 6, "json_schema": {"enum": [true, null], "x-own": 1, "title": "t"}}' >out
 says '"text":"(true|null)"'
 check 'what a schema says in vain is told' grep -qxF 'serve_llama: json_schema: ignored, as it is no keyword: "x-own"' err
 ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}]}' >out

@@ -168,7 +168,7 @@ class LarkReader {
     auto const one = [&](bool alias) {
       auto const at = in_.place();
       auto const imported = name("the name of a terminal");
-      std::string_view pattern, known_names;
+      std::string_view pattern;
       std::string all;
       for (auto const& [known, its] : lark_common) {
         if (known == imported) pattern = its;
