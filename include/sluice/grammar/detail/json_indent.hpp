@@ -27,9 +27,8 @@ class JsonIndent {
   /// \param line    the expression that stands for a new line
   /// \param deeper  [expression]: whether its lines lie one deeper than those around it
   template <class = void>
-  JsonIndent(Expressions const& from, Id line, std::vector<std::uint8_t> const& deeper, std::int32_t width,
-             Expressions& out)
-      : from_(from), line_(line), deeper_(deeper), width_(width), out_(out) {
+  JsonIndent(Expressions const& from, Id line, std::vector<std::uint8_t> deeper, std::int32_t width, Expressions& out)
+      : from_(from), line_(line), deeper_(std::move(deeper)), width_(width), out_(out) {
     deeper_.resize(at(from.size()));
     find_dependent();
   }

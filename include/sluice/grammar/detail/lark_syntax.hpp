@@ -69,20 +69,20 @@ inline constexpr std::pair<std::string_view, std::string_view> lark_common[] = {
     {"SIGNED_FLOAT", "[+-]?([0-9]+[eE][+-]?[0-9]+|([0-9]+\\.[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?)"},
     {"NUMBER", "[0-9]+([eE][+-]?[0-9]+)?|([0-9]+\\.[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?"},
     {"SIGNED_NUMBER", "[+-]?([0-9]+([eE][+-]?[0-9]+)?|([0-9]+\\.[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?)"},
-    {"ESCAPED_STRING", "\"([^\"\\\\\\n]|\\\\[^\\n])*\""},
+    {"ESCAPED_STRING", R"("([^"\\\n]|\\[^\n])*")"},
     {"LCASE_LETTER", "[a-z]"},
     {"UCASE_LETTER", "[A-Z]"},
     {"LETTER", "[A-Za-z]"},
     {"WORD", "[A-Za-z]+"},
     {"CNAME", "[_A-Za-z][_A-Za-z0-9]*"},
     {"WS_INLINE", "[ \\t]+"},
-    {"WS", "[ \\t\\f\\r\\n]+"},
+    {"WS", R"([ \t\f\r\n]+)"},
     {"CR", "\\r"},
     {"LF", "\\n"},
     {"NEWLINE", "(\\r?\\n)+"},
     {"SH_COMMENT", "#[^\\n]*"},
     {"CPP_COMMENT", "//[^\\n]*"},
-    {"C_COMMENT", "/\\*([^*]|\\*+[^*/])*\\*+/"},
+    {"C_COMMENT", R"(/\*([^*]|\*+[^*/])*\*+/)"},
     {"SQL_COMMENT", "--[^\\n]*"}};
 
 class LarkReader {
