@@ -40,7 +40,7 @@ concept LanguageModel = std::copyable<typename L::State> && std::default_initial
 // clang-format on
 
 /// How much a language model counts in a search over frames: score = log p(text | frames) + weight * log p(text) + bonus * its length.
-/// Alone it is the search's `language_model` if the search's model is a WithLanguageModel, which adds the scores to its lines: each new prefix of
+/// Alone it is the search's `language_model` if the search's model is a WithLanguageModel (its lines have the scores): each new prefix of
 /// the beam is one row, those of all utterances of a step in one call. The end then adds weight * that of the language model's eos.
 struct FusionWeights {
   /// Of the language model's log-probability (natural); >= 0. Tuned weights are mostly 0.2 to 0.6, since the frames already say
