@@ -17,6 +17,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/any_processor.hpp
   include/sluice/core/detail/any_search.hpp
   include/sluice/core/detail/at_end.hpp
+  include/sluice/core/detail/buffer.hpp
   include/sluice/core/detail/falling.hpp
   include/sluice/core/detail/followed.hpp
   include/sluice/core/detail/in_library.hpp
@@ -284,6 +285,7 @@ set(SLUICE_HEADERS
   include/sluice/search/constraints.hpp
   include/sluice/search/detail/any_of_tables.hpp
   include/sluice/search/detail/bank_choice.hpp
+  include/sluice/search/detail/bank_sizes.hpp
   include/sluice/search/detail/beam_state.hpp
   include/sluice/search/detail/beam_steps.hpp
   include/sluice/search/detail/best_first_queue.hpp

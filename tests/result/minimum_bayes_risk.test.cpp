@@ -86,15 +86,15 @@ TEST_CASE("minimum_bayes_risk weighs improbable hypotheses without underflow", "
   auto const impossible = -std::numeric_limits<double>::infinity();
   std::vector<Hypothesis> list{hypothesis({3}, -2000), hypothesis({4}, -2000 + std::log(3)),
                                hypothesis({5}, impossible)};
-  auto const w = reference_weights(list, {.weights = Weights::probability});
+  auto const w = detail::reference_weights(list, {.weights = Weights::probability});
   CHECK_THAT(w[0], WithinAbs(0.25, 1e-12));
   CHECK_THAT(w[1], WithinAbs(0.75, 1e-12));
   CHECK(w[2] == 0);
   list[0].log_prob = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_AS(reference_weights(list, {.weights = Weights::probability}), std::invalid_argument);
-  CHECK(reference_weights(list, {}).size() == 3);  // looks at none
+  CHECK_THROWS_AS(detail::reference_weights(list, {.weights = Weights::probability}), std::invalid_argument);
+  CHECK(detail::reference_weights(list, {}).size() == 3);  // looks at none
   list = {hypothesis({3}, impossible)};
-  CHECK_THROWS_AS(reference_weights(list, {.weights = Weights::probability}), std::invalid_argument);
+  CHECK_THROWS_AS(detail::reference_weights(list, {.weights = Weights::probability}), std::invalid_argument);
 }
 
 TEST_CASE("minimum_bayes_risk refuses what makes no sense", "[minimum_bayes_risk]") {

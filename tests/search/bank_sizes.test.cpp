@@ -20,17 +20,17 @@ using Counts = std::vector<std::int32_t>;
 
 Counts sizes(Counts const& counts, std::int32_t width) {
   Counts sizes(counts.size());
-  bank_sizes_paper(counts, width, sizes);
+  detail::bank_sizes_paper(counts, width, sizes);
   return sizes;
 }
 Counts sizes_even(Counts const& counts, std::int32_t width) {
   Counts sizes(counts.size());
-  bank_sizes_even(counts, width, sizes);
+  detail::bank_sizes_even(counts, width, sizes);
   return sizes;
 }
 Counts sizes_sockeye(Counts const& counts, std::int32_t width) {
   Counts sizes(counts.size());
-  bank_sizes_sockeye(counts, width, sizes);
+  detail::bank_sizes_sockeye(counts, width, sizes);
   return sizes;
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("a token exactly at the bar of its bank is dropped", "[bank_sizes]") {
   auto const threshold = std::exp(-1.0);
   REQUIRE(std::log(threshold) == -1);
   using Choice = detail::BankChoice;
-  std::vector<Choice::Pick> picks;
+  detail::Buffer<Choice::Pick> picks;
   for (auto const log_prob : {-1.0f, -1.5f, -2.0f, -2.5f})
     picks.push_back({0, 0, 0, static_cast<std::int32_t>(picks.size()), 3, log_prob, false, false});
   Choice choice;

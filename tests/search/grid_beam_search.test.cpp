@@ -192,7 +192,7 @@ TEST_CASE("bank sizes fill the beam, and are equal shares where there is enough"
     auto const width = between(random, 1, 24), banks = static_cast<std::int32_t>(counts.size());
     auto const all = std::accumulate(counts.begin(), counts.end(), 0);
     auto even = counts, paper = counts;
-    bank_sizes_paper(counts, width, paper), bank_sizes_even(counts, width, even);
+    detail::bank_sizes_paper(counts, width, paper), detail::bank_sizes_even(counts, width, even);
     INFO("seed " << seed);
     CHECK(std::accumulate(paper.begin(), paper.end(), 0) == std::min(width, all));
     CHECK(std::accumulate(even.begin(), even.end(), 0) == std::min(width, all));

@@ -134,9 +134,9 @@ struct ConstrainedAccount {
       auto const free = [&](Found const& one) { return !one.taken && !(again && one.pick.ended); };
       std::vector<std::int32_t> counts(banks), sizes(banks, search.beam.width / static_cast<std::int32_t>(banks));
       for (auto const& one : all) counts[static_cast<std::size_t>(one.bank)] += free(one);
-      if (search.banks == Banks::even) bank_sizes_even(counts, room, sizes);
-      if (search.banks == Banks::paper) bank_sizes_paper(counts, room, sizes);
-      if (search.banks == Banks::sockeye) bank_sizes_sockeye(counts, room, sizes);
+      if (search.banks == Banks::even) detail::bank_sizes_even(counts, room, sizes);
+      if (search.banks == Banks::paper) detail::bank_sizes_paper(counts, room, sizes);
+      if (search.banks == Banks::sockeye) detail::bank_sizes_sockeye(counts, room, sizes);
       if (search.banks == Banks::equal && again) {  // as many of each bank as ended there
         sizes.assign(banks, 0);
         for (auto const& one : all) sizes[static_cast<std::size_t>(one.bank)] += one.taken && one.pick.ended;
@@ -161,8 +161,7 @@ struct ConstrainedAccount {
       auto const bank = [&](Beam::Entry const& entry) { return bank_of(state_of(s, b, entry.node)); };
       for (auto const& entry : b.next)
         best[bank(entry)] = std::max(best.try_emplace(bank(entry), entry.value).first->second, entry.value);
-      std::erase_if(b.next,
-                    [&](Beam::Entry const& entry) { return entry.value <= best[bank(entry)] - pruning.margin(); });
+      erase_if(b.next, [&](Beam::Entry const& entry) { return entry.value <= best[bank(entry)] - pruning.margin(); });
     }
     auto const margin = search.constraints.total() > 0 ? search.prune_finished : Pruning::off;
     detail::beam_loop::drop_below_finished(search.beam, b, std::min(pruning.below_finished, margin));

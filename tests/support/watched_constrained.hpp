@@ -82,7 +82,7 @@ struct WatchedConstrained : ConstrainedAccount<A> {
     auto over = b.bounds.max == 0;
     if (!over) {
       loop::receive(search.beam, b);
-      b.picks = this->choose(b, this->candidates(s, b, answer));
+      b.picks.assign(this->choose(b, this->candidates(s, b, answer)));
       loop::choose(search.beam, b);
       std::ranges::sort(b.next, [](auto const& x, auto const& y) {
         return x.value != y.value ? x.value > y.value : x.node < y.node;
@@ -95,7 +95,7 @@ struct WatchedConstrained : ConstrainedAccount<A> {
           s.stranded.push_back({one.node, one.log_prob, loop::score(search.beam, b, one), one.ended, !b.out.empty()});
       if (over) {
         if (search.beam.at_maximum == AtMaximum::best_unfinished && !b.vocabulary->eos.empty())
-          std::erase_if(b.next, [&](auto const& one) {
+          erase_if(b.next, [&](auto const& one) {
             return !one.ended && !search.constraints.complete(state_of(s, b, one.node));
           });
         loop::close(search.beam, b);

@@ -78,13 +78,6 @@ class Catalogue {
     return made;
   }
 
-  /// Uses bytes without copying them.
-  template <class = void>
-  static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
-    Catalogue made(std::move(kept), check);
-    return made;
-  }
-
   /// The number of items.
   template <class = void>
   Item size() const {
@@ -239,6 +232,15 @@ class Catalogue {
   }
 
  private:
+  friend class CatalogueBuilder;
+
+  /// Uses bytes without copying them.
+  template <class = void>
+  static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
+    Catalogue made(std::move(kept), check);
+    return made;
+  }
+
   struct Data {
     template <class = void>
     explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}

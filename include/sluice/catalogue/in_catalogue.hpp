@@ -56,8 +56,6 @@ class SwitchedOff {
   template <class = void>
   SwitchedOff(Catalogue const& catalogue, std::span<Item const> items) : SwitchedOff(catalogue, items, SwitchedOff()) {}
 
-  /// The size of the catalogue it was made for; 0: the empty set, for any catalogue.
-  Item catalogue_size() const { return bound_; }
   bool empty() const { return layers_.empty(); }
   template <class = void>
   bool contains(Item item) const {
@@ -84,6 +82,7 @@ class SwitchedOff {
   }
 
  private:
+  friend class InCatalogue;
   friend class detail::SwitchedOffCursor;
 
   struct Layer {
@@ -156,8 +155,7 @@ class InCatalogue {
   template <class = void>
   explicit InCatalogue(Catalogue catalogue, SwitchedOff off = {})
       : catalogue_(std::move(catalogue)), off_(std::move(off)) {
-    require(off_.catalogue_size() == 0 || off_.catalogue_size() == catalogue_.size(), "off",
-            std::to_string(off_.catalogue_size()) + " items",
+    require(off_.bound_ == 0 || off_.bound_ == catalogue_.size(), "off", std::to_string(off_.bound_) + " items",
             "is of another catalogue than this, of " + std::to_string(catalogue_.size()));
   }
 

@@ -56,7 +56,7 @@ class LogitsProcessorList {
   /// Appends those of another list.
   template <class = void>
   void append(LogitsProcessorList const& other) {
-    all_.insert(all_.end(), other.all_.begin(), other.all_.end());
+    for (std::size_t i = 0, count = other.size(); i < count; ++i) all_.push_back(other.all_[i]);  // it may be this list
   }
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }

@@ -5,22 +5,22 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace sluice::inline v0 {
 
-/// The joined plans of all sentences in a step: the input of the model and of the expander.
+/// The joined plans of all sentences in a step: the input of the model and of the expander. Read its lists as you read a std::vector.
 struct StepPlan {
-  std::vector<Row> rows;
-  std::vector<Query> queries;
-  std::vector<Group> groups;
-  std::vector<Slot> released;
+  detail::Buffer<Row> rows;
+  detail::Buffer<Query> queries;
+  detail::Buffer<Group> groups;
+  detail::Buffer<Slot> released;
 
   void clear() { rows.clear(), queries.clear(), groups.clear(), released.clear(); }
 };

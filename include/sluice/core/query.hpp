@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
@@ -113,7 +114,7 @@ class TokenSet {
  private:
   static std::size_t word(Token token) { return static_cast<std::size_t>(static_cast<std::uint32_t>(token)) / 64; }
   static std::uint64_t bit(Token token) { return std::uint64_t{1} << (static_cast<std::uint32_t>(token) % 64); }
-  std::vector<std::uint64_t> words_;
+  detail::Buffer<std::uint64_t> words_;
 };
 
 namespace detail {

@@ -164,7 +164,8 @@ class SLUICE_ABI_TAG Decoder {
   /// The decoder without its types, for what is built on it (decode(), Server).
   detail::LoopHandle& loop() { return loop_; }
   std::unique_ptr<detail::AnyRequest> wrap(SearchRequest request) const {
-    return std::make_unique<detail::RequestOf<Source, S>>(std::move(request), std::as_const(model_.model));
+    return std::unique_ptr<detail::AnyRequest>(
+        new detail::RequestOf<Source, S>(std::move(request), std::as_const(model_.model)));
   }
 
  private:

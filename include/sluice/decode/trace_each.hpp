@@ -119,8 +119,7 @@ class TraceEach {
         if (owns(row.to)) {
           if (plan.rows.empty()) first_line = line;
           plan.rows.push_back(row);
-          plan.queries.insert(plan.queries.end(), step.queries.begin() + static_cast<std::ptrdiff_t>(line),
-                              step.queries.begin() + static_cast<std::ptrdiff_t>(line + lines));
+          plan.queries.append(std::span(step.queries).subspan(line, lines));
         }
         line += lines;
       }

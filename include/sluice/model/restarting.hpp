@@ -292,3 +292,6 @@ class Restarting
 };
 
 }  // namespace sluice::inline v0
+
+#undef SLUICE_ROLLS_BACK
+#undef SLUICE_TAKES_BLOCKS

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 
@@ -60,7 +61,7 @@ class LineLists {
       entry.best += best_.size(), entry.probes += probes_.size();
       entries_.push_back(entry);
     }
-    best_.insert(best_.end(), other.best_.begin(), other.best_.end());
+    best_.append(other.best_);
     probes_.insert(probes_.end(), other.probes_.begin(), other.probes_.end());
   }
 
@@ -99,10 +100,10 @@ class LineLists {
     }
   }
 
-  std::vector<Expansion::Entry> entries_;
-  std::vector<Candidate> best_;
+  detail::Buffer<Expansion::Entry> entries_;
+  detail::Buffer<Candidate> best_;
   std::vector<float> probes_;
-  std::vector<double> totals_;
+  detail::Buffer<double> totals_;
 };
 
 }  // namespace sluice::inline v0

@@ -5,6 +5,8 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
+
 #ifdef SLUICE_COMPILED
 #include <sluice/output/detail/compiled_log_softmax_top_k.hpp>
 #else
@@ -159,7 +161,7 @@ class LogSoftmaxTopK {
   };
 
   std::vector<float> bias_;
-  std::vector<Worker> workers_ = std::vector<Worker>(1);
+  detail::Buffer<Worker> workers_ = detail::Buffer<Worker>(1);
 };
 
 }  // namespace SLUICE_ISA

@@ -157,12 +157,6 @@ class ContextGraph {
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  /// A phrase that a token completes, and what it is paid.
-  struct Completed {
-    std::int32_t phrase;
-    float boost;
-  };
-
   /// Without phrases.
   template <class = void>
   ContextGraph() : ContextGraph(std::vector<BiasedPhrase>{}) {}
@@ -213,13 +207,6 @@ class ContextGraph {
     return go_on(state, edits, roots.size(), last ? last_most_ : begin_most_,
                  [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
   }
-  /// The edits of tokens that begin a phrase.
-  SharedEdits const& shared_edits(bool last = false) const { return last ? last_ : begin_; }
-  /// The same as edit() but for shared_edits(), some of which those appended replace.
-  template <class = void>
-  void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
-    go_on(state, edits, 0, 0, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
-  }
   /// The same with another gain: gain(state that a token arrives at).
   template <class Gain>
   SortedEdits edit(State state, std::vector<Edit>& edits, Gain const& gain) const {
@@ -233,22 +220,6 @@ class ContextGraph {
   bool empty() const { return token_.size() == 1; }
   /// The number of distinct beginnings of phrases, and one.
   std::size_t state_count() const { return token_.size(); }
-  /// An upper bound on what one token adds; >= 0.
-  float most_per_token() const { return most_; }
-  /// ContextOptions::once: calls f(completed) for every phrase that ends at a state: longer spellings first, and a phrase
-  /// again for each spelling of another length.
-  template <class F>
-  void for_each_completed(State arrived, F&& f) const {
-    if (done_.empty()) return;
-    for (auto s = done_[at(arrived)] == done_[at(arrived) + 1] ? shorter_[at(arrived)] : arrived; s != root;
-         s = shorter_[at(s)]) {
-      for (auto i = done_[at(s)]; i < done_[at(s) + 1]; ++i) f(completed_[i]);
-      if (options_.matches != Matches::all) return;
-    }
-  }
-  /// ContextOptions::once: the phrase for whose beginning credit() is given; -1: none.
-  std::int32_t owner(State state) const { return owner_[at(state)]; }
-
   /// \throws std::invalid_argument  naming the spelling that has a token outside the vocabulary or an eos
   template <class = void>
   void check(Vocabulary const& vocabulary) const {
@@ -264,7 +235,35 @@ class ContextGraph {
   }
 
  private:
+  friend class Bias;
   using Used = detail::BiasedSpellings::Used;
+  /// A phrase that a token completes, and what it is paid.
+  struct Completed {
+    std::int32_t phrase;
+    float boost;
+  };
+  /// The edits of tokens that begin a phrase.
+  SharedEdits const& shared_edits(bool last = false) const { return last ? last_ : begin_; }
+  /// The same as edit() but for shared_edits(), some of which those appended replace.
+  template <class = void>
+  void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
+    go_on(state, edits, 0, 0, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
+  }
+  /// An upper bound on what one token adds; >= 0.
+  float most_per_token() const { return most_; }
+  /// ContextOptions::once: calls f(completed) for every phrase that ends at a state: longer spellings first, and a phrase
+  /// again for each spelling of another length.
+  template <class F>
+  void for_each_completed(State arrived, F&& f) const {
+    if (done_.empty()) return;
+    for (auto s = done_[at(arrived)] == done_[at(arrived) + 1] ? shorter_[at(arrived)] : arrived; s != root;
+         s = shorter_[at(s)]) {
+      for (auto i = done_[at(s)]; i < done_[at(s) + 1]; ++i) f(completed_[i]);
+      if (options_.matches != Matches::all) return;
+    }
+  }
+  /// ContextOptions::once: the phrase for whose beginning credit() is given; -1: none.
+  std::int32_t owner(State state) const { return owner_[at(state)]; }
 
   static std::size_t at(State state) { return static_cast<std::size_t>(state); }
   /// The state that a state's own arc leads to, or root.

@@ -44,6 +44,8 @@ struct BayesRiskChoice {
   std::vector<double> expected_utility;  ///< of every hypothesis
 };
 
+namespace detail {
+
 /// The weight of each hypothesis as a reference; the weights add up to one. Throws std::invalid_argument if a log_prob
 /// with influence is not a number, or all are -infinity.
 template <class = void>
@@ -63,6 +65,8 @@ std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, Ba
   return w;
 }
 
+}  // namespace detail
+
 /// Minimum Bayes risk decoding: for every hypothesis, the expected utility with the same hypotheses as references
 /// (Kumar and Byrne 2004; with samples, Eikema and Aziz 2020),
 ///
@@ -72,7 +76,7 @@ std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, Ba
 /// \param utility     (candidate, reference) -> a number, higher is better; takes two results of `view`. Called n^2
 ///                 times
 /// \param view        called once per hypothesis: gives its text or its n-grams, for example; by default its tokens
-/// \throws std::invalid_argument  without hypotheses; see also reference_weights()
+/// \throws std::invalid_argument  without hypotheses; if a log_prob with influence is not a number, or all are -infinity
 template <class Utility, class View = std::vector<Token> Hypothesis::*>
 BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utility&& utility,
                                    BayesRiskOptions const& options = {}, View view = &Hypothesis::tokens) {
@@ -81,7 +85,7 @@ BayesRiskChoice minimum_bayes_risk(std::span<Hypothesis const> hypotheses, Utili
                 "sluice: the utility must take (candidate, reference) as the view makes them, and return a number");
   options.check();
   require(!hypotheses.empty(), "hypotheses", "none", "there must be one to choose");
-  auto const w = reference_weights(hypotheses, options);
+  auto const w = detail::reference_weights(hypotheses, options);
   std::vector<Seen> seen;
   seen.reserve(hypotheses.size());
   for (auto const& h : hypotheses) seen.push_back(std::invoke(view, h));

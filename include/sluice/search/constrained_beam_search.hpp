@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
@@ -60,7 +61,7 @@ struct ConstrainedBeamSearch {
     std::vector<std::vector<Edit>> edits;
     detail::BankChoice choice;
     std::vector<std::int32_t> banks;  // of the next beam
-    std::vector<detail::BeamState::Ended> stranded;
+    detail::Buffer<detail::BeamState::Ended> stranded;
     std::vector<Token> tokens;
   };
 

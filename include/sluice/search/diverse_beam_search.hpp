@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
@@ -41,10 +42,10 @@ struct DiverseBeamSearch {
       bool over = false;
       std::size_t lines = 0;  // in this step
     };
-    std::vector<Beam> beams;  // [group]
+    detail::Buffer<Beam> beams;  // [group]
     StepPlan scratch;
-    std::vector<Expansion::Entry> entries;
-    std::vector<Candidate> candidates;
+    detail::Buffer<Expansion::Entry> entries;
+    detail::Buffer<Candidate> candidates;
     std::vector<float> probes;
     std::vector<Token> own;            // of settled()
     bool first = true, forks = false;  // first: one line serves all groups; forks: the step after it, in which each

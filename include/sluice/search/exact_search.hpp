@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
@@ -67,12 +68,12 @@ struct ExactSearch {
       bool finished = true;
     };
     TokenSet ends;
-    std::vector<Node> path;  // the first node is the state before the first generated token
-    std::vector<Candidate> children;
-    std::vector<Found> found;  // best first
-    std::int64_t taken = 0;    // steps
-    std::int32_t held = 0;     // tokens in the slot before the path
-    double bound = 0;          // of everything not searched, once the search is over
+    detail::Buffer<Node> path;  // the first node is the state before the first generated token
+    detail::Buffer<Candidate> children;
+    detail::Buffer<Found> found;  // best first
+    std::int64_t taken = 0;       // steps
+    std::int32_t held = 0;        // tokens in the slot before the path
+    double bound = 0;             // of everything not searched, once the search is over
     bool ended = false;
 
     /// The number of output tokens at the end of the path.
@@ -123,7 +124,7 @@ struct ExactSearch {
     node.complete = all.size() < static_cast<std::size_t>(node.asked) || node.asked >= s.vocabulary->size;
     node.worst = all.empty() ? 0 : all.back().log_prob;
     s.children.resize(first_child(s));
-    s.children.insert(s.children.end(), all.begin(), all.end());
+    s.children.append(all);
     node.next = first_child(s) + (std::min)(seen, all.size()), node.end = s.children.size();
     return s.ended = !go_on(s) || (steps > 0 && s.taken >= steps && stop(s));
   }

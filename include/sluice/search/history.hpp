@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
@@ -136,7 +137,7 @@ class History {
   };
   Entry const& at(Node node) const { return entries_[static_cast<std::size_t>(node)]; }
   std::size_t depth(Node node) const { return static_cast<std::size_t>(length(node) - root_length_); }
-  std::vector<Entry> entries_;
+  detail::Buffer<Entry> entries_;
   std::int32_t root_length_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
@@ -107,7 +108,7 @@ struct Sample {
     };
     History history;
     std::uint64_t seed = 0;
-    std::vector<Drawn> drawn;        // [samples]
+    detail::Buffer<Drawn> drawn;     // [samples]
     std::vector<Token> own;          // of settled()
     std::vector<Slot> unused;        // to be released
     std::vector<Candidate> scratch;  // of the truncation

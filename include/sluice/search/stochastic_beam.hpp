@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/noise.hpp>
@@ -102,8 +103,8 @@ struct StochasticBeam {
       bool carried;  // ended in an earlier step
     };
     History history;
-    std::vector<Entry> beam, next;  // best first
-    std::vector<Pick> picks;
+    detail::Buffer<Entry> beam, next;  // best first
+    detail::Buffer<Pick> picks;
     std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
     std::vector<std::int32_t> line;    // [rank] -> line of the answer
     std::vector<History::Node> nodes;  // of settled()

@@ -249,3 +249,5 @@ class SLUICE_ABI_TAG DraftModel {
 };
 
 }  // namespace sluice::inline v0
+
+#undef SLUICE_BAD_DRAFT

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_search.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/logits_processor.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
@@ -41,7 +42,7 @@ struct AnyFollower : Interface {
 };
 
 struct AnyProcessor;
-using ProcessorPointers = std::vector<std::shared_ptr<AnyProcessor const>>;
+using ProcessorPointers = Buffer<std::shared_ptr<AnyProcessor const>>;
 
 /// A search under processors. It can be used again for other sentences.
 struct AnyProcessed : AnySearch {

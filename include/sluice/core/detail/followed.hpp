@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_processor.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
@@ -103,8 +104,8 @@ class Followed {
   std::size_t outputs(std::size_t length) const { return length > prompt_ ? length - prompt_ : 0; }
 
  private:
-  std::vector<Token> tokens_;                         // prompt and output
-  std::vector<std::unique_ptr<AnyFollower>> states_;  // [processor]
+  std::vector<Token> tokens_;                    // prompt and output
+  Buffer<std::unique_ptr<AnyFollower>> states_;  // [processor]
   std::size_t prompt_ = 0;
 };
 

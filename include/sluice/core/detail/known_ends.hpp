@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -117,7 +118,7 @@ class KnownEnds {
         probe += line.probes;
       } else {
         auto const own = answer[told];
-        best_.insert(best_.end(), own.best.begin(), own.best.end());
+        best_.append(own.best);
         all_probes_.insert(all_probes_.end(), own.probes.begin(), own.probes.end());
         entry.log_sum_exp = own.log_sum_exp, entry.entropy = own.entropy, entry.valid = own.valid;
         entry.impossible = own.impossible;
@@ -138,11 +139,11 @@ class KnownEnds {
     bool over = false, run = true;  // run: the model computes it, whether or not the answer is used
     std::size_t best = 0, probes = 0;
   };
-  std::vector<Line> lines_;        // of the search's plan
+  Buffer<Line> lines_;             // of the search's plan
   std::vector<float> probes_;      // of the lines that are over
   std::vector<std::uint8_t> out_;  // [row]
-  std::vector<Expansion::Entry> entries_;
-  std::vector<Candidate> best_;
+  Buffer<Expansion::Entry> entries_;
+  Buffer<Candidate> best_;
   std::vector<float> all_probes_;
   Token end_ = -1;
   std::size_t count_ = 0;                 // number of lines; lines_ is empty unless one of them is over

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_processor.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/followed.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/logits_processor.hpp>
@@ -80,7 +81,7 @@ class ProcessedLine final : public LineProcessor {
   }
 
   ProcessorPointers const* list_ = nullptr;
-  std::vector<std::unique_ptr<AnyFollower>> states_;  // [processor]: after the last token; null: it needs no scores
+  Buffer<std::unique_ptr<AnyFollower>> states_;  // [processor]: after the last token; null: it needs no scores
   std::vector<Token> tokens_;
   std::size_t prefix_ = 0;
   Vocabulary const* vocabulary_ = nullptr;

@@ -7,6 +7,7 @@
 
 #include <sluice/core/detail/any_processor.hpp>
 #include <sluice/core/detail/any_search.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/followed.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/detail/known_ends.hpp>
@@ -322,18 +323,18 @@ class ProcessedSearch final : public AnyProcessed {
   ProcessorPointers const* list_ = nullptr;
   SearchFacts facts_{};
   Vocabulary const* vocabulary_ = nullptr;
-  std::vector<Followed> followed_;                 // [slot]
-  Followed branch_;                                // for a tree: beyond its first path
-  std::vector<std::vector<Edit>> edits_, boosts_;  // [line]
-  std::vector<AllowedTokens> allowed_;             // [line]
+  Buffer<Followed> followed_;                 // [slot]
+  Followed branch_;                           // for a tree: beyond its first path
+  Buffer<std::vector<Edit>> edits_, boosts_;  // [line]
+  Buffer<AllowedTokens> allowed_;             // [line]
   KnownEnds known_;
   ShiftedLines shifts_;
   RestrictedGuesses guesses_;
-  std::vector<Ending> ending_;                         // [processor that ends outputs]
-  std::vector<std::unique_ptr<ProcessedLine>> lines_;  // those of the last plan first
-  std::size_t processed_ = 0;                          // lines of the last plan
-  std::span<Token const> forced_;                      // the forced prefix
-  std::vector<Token> output_;                          // scratch
+  Buffer<Ending> ending_;                         // [processor that ends outputs]
+  Buffer<std::unique_ptr<ProcessedLine>> lines_;  // those of the last plan first
+  std::size_t processed_ = 0;                     // lines of the last plan
+  std::span<Token const> forced_;                 // the forced prefix
+  std::vector<Token> output_;                     // scratch
   std::size_t prefix_ = 0;
   std::ptrdiff_t biasing_ = 0;             // processors that add to scores
   std::int32_t most_ = Limits::unlimited;  // tokens of an output, for processors that add to scores

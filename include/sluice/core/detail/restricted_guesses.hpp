@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_processor.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/followed.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/types.hpp>
@@ -87,9 +88,9 @@ class RestrictedGuesses {
  private:
   /// The position after a guess or, for the first, after the last chosen token.
   struct Place {
-    std::vector<std::unique_ptr<AnyFollower>> states{};  // [restricting processor]: only the last one is looked at
-    std::size_t outputs = 0;                             // tokens of the output so far
-    std::uint64_t sentence = 0;                          // the one that the states are of
+    Buffer<std::unique_ptr<AnyFollower>> states{};  // [restricting processor]: only the last one is looked at
+    std::size_t outputs = 0;                        // tokens of the output so far
+    std::uint64_t sentence = 0;                     // the one that the states are of
     bool asked = false, inner = false;
     AllowedTokens allowed{};
   };
@@ -172,9 +173,9 @@ class RestrictedGuesses {
   std::vector<Token>* guesses_ = nullptr;  // null: not asked
   DraftTree* tree_ = nullptr;              // the tree, if branches are allowed
   std::int32_t wanted_ = 0, most_ = 0;
-  std::vector<std::size_t> restricting_;  // processors
-  std::vector<Place> places_;             // [guess + 1], and more: their memory is used again
-  std::size_t count_ = 0;                 // of places in use
+  Buffer<std::size_t> restricting_;  // processors
+  Buffer<Place> places_;             // [guess + 1], and more: their memory is used again
+  std::size_t count_ = 0;            // of places in use
   std::uint64_t sentence_ = 0;
   std::vector<std::int32_t> numbers_;  // [guess + 1], as drafted: its place; -1: dropped
 };

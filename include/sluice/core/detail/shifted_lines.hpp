@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 
 #include <cstddef>
@@ -42,8 +43,8 @@ class ShiftedLines {
 
  private:
   std::vector<float> shifts_;  // [line]
-  std::vector<Expansion::Entry> entries_;
-  std::vector<Candidate> best_;
+  Buffer<Expansion::Entry> entries_;
+  Buffer<Candidate> best_;
   std::vector<float> probes_;
   bool any_ = false;
 };

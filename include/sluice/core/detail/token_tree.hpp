@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/types.hpp>
 
 #include <algorithm>
@@ -186,7 +187,7 @@ class TokenTree {
     used_ += std::ssize(tokens);
   }
 
-  std::vector<Node> nodes_;
+  Buffer<Node> nodes_;
   std::vector<std::int32_t> free_, path_;
   std::vector<std::int32_t> ends_;  // [slot]: the last node of what it holds
   std::int64_t used_ = 0;

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/request.hpp>
 #include <sluice/core/result.hpp>
@@ -266,11 +267,11 @@ class Admission {
   Preemption preemption_;
   PrefixCache prefix_cache_;
   bool wait_for_encoder_;
-  std::vector<Live> live_;
-  std::vector<void const*> sources_;
+  Buffer<Live> live_;
+  Buffer<void const*> sources_;
   std::vector<Slot> starts_;
-  std::vector<Running*> starting_;
-  std::vector<std::size_t> places_;  // [starting]: position in its encoded batch
+  Buffer<Running*> starting_;
+  Buffer<std::size_t> places_;  // [starting]: position in its encoded batch
   std::shared_ptr<EncodedBatch> encoded_;
   std::int64_t back_ = 0;  // the next Live::turn at the end
   std::exception_ptr problem_;

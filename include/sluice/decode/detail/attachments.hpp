@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -129,7 +130,7 @@ class AttachmentTree {
   std::vector<std::int32_t> ends_;  // [slot]: the node of its last token
   std::vector<std::int32_t> from_;  // [row]
   std::vector<std::int32_t> path_;  // [depth]: in a row, the node that a token at this depth continues
-  std::vector<Node> nodes_;
+  Buffer<Node> nodes_;
   std::vector<float> numbers_;
 };
 

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/at_end.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
 
@@ -13,7 +14,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -48,14 +48,14 @@ struct EncodedBatch {
       begun = last;
     }
   }
-  std::vector<void const*> sources;          // the requests keep them alive until `done`
-  std::vector<std::shared_ptr<void>> parts;  // one, unless the call failed
-  std::vector<Place> places;                 // [source]
-  std::vector<std::int32_t> items;           // of start()
-  std::uint64_t calls = 0;                   // of Model::encode
+  Buffer<void const*> sources;          // the requests keep them alive until `done`
+  Buffer<std::shared_ptr<void>> parts;  // one, unless the call failed
+  Buffer<Place> places;                 // [source]
+  std::vector<std::int32_t> items;      // of start()
+  std::uint64_t calls = 0;              // of Model::encode
   double seconds = 0;
   bool done = false, counted = false;
-  std::vector<std::unique_ptr<AnyRequest>> left;  // cancelled meanwhile; kept for their sources
+  Buffer<std::unique_ptr<AnyRequest>> left;  // cancelled meanwhile; kept for their sources
 
   /// If encoding the batch fails, encodes its sources one by one: only those that fail alone have a problem.
   template <class = void>
@@ -98,8 +98,7 @@ class EncoderThread {
   void post(std::shared_ptr<EncodedBatch> batch) {
     {
       std::lock_guard const lock(mutex_);
-      std::erase_if(batches_,
-                    [](auto const& one) { return one.use_count() == 1; });  // all its requests have been cancelled
+      erase_if(batches_, [](auto const& one) { return one.use_count() == 1; });  // all its requests have been cancelled
       batches_.push_back(std::move(batch));
     }
     work_.notify_one();
@@ -135,7 +134,7 @@ class EncoderThread {
       work_.wait(lock, [this] { return stop_ || !batches_.empty(); });
       if (stop_) return;
       auto const batch = std::move(batches_.front());
-      batches_.pop_front();
+      batches_.erase(batches_.begin());
       lock.unlock();
       if (batch.use_count() > 1) batch->run(model_);  // else all its requests have been cancelled
       lock.lock();
@@ -147,7 +146,7 @@ class EncoderThread {
   AnyModelSide const& model_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
-  std::deque<std::shared_ptr<EncodedBatch>> batches_;
+  Buffer<std::shared_ptr<EncodedBatch>> batches_;
   bool stop_ = false;
   std::thread thread_;
   AtEnd<EncoderThread> at_end_{*this};

@@ -7,6 +7,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/any_search.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/logits_processor_list.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/plan.hpp>
@@ -57,8 +58,8 @@ struct AnySearches : Interface {
 
 /// Queries of the loop itself about the lines of a step, for Request::confidence.
 struct ExtraQueries {
-  std::vector<Query> queries{};
-  std::vector<Group> groups{};
+  Buffer<Query> queries{};
+  Buffer<Group> groups{};
   std::function<void(Expansion const&)> receive{};
 };
 

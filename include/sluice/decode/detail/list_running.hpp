@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/decode/detail/loop_state.hpp>
@@ -12,13 +13,11 @@
 #include <sluice/decode/detail/running.hpp>
 #include <sluice/decode/schedule.hpp>
 
-#include <vector>
-
 namespace sluice::inline v0::detail {
 
 /// Lists the running sentences, oldest first. A sentence whose search throws ends and is not listed.
 template <class = void>
-void list_running(LoopState& state, Results& results, std::vector<Live>& live) {
+void list_running(LoopState& state, Results& results, Buffer<Live>& live) {
   live.clear();
   auto ended = false;
   for (auto const& s : state.running) {

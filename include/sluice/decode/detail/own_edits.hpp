@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class OwnEdits {
   std::span<Query const> of(std::span<Query const> queries, bool takes_shared) {
     auto const stays = [=](Query const& query) { return query.shared == nullptr || (takes_shared && query.plain()); };
     if (std::all_of(queries.begin(), queries.end(), stays)) return queries;
-    queries_.assign(queries.begin(), queries.end());
+    queries_.assign(queries);
     if (edits_.size() < queries.size()) edits_.resize(queries.size());
     for (std::size_t i = 0; i < queries.size(); ++i)
       if (!stays(queries[i])) copy(queries_[i], edits_[i]);
@@ -49,8 +50,8 @@ class OwnEdits {
     query.edits = edits, query.sorted = {}, query.shared = nullptr;
   }
 
-  std::vector<Query> queries_;
-  std::vector<std::vector<Edit>> edits_;
+  Buffer<Query> queries_;
+  Buffer<std::vector<Edit>> edits_;
   std::vector<Token> named_;
 };
 

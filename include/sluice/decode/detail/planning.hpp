@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/result.hpp>
@@ -37,7 +38,7 @@ class Planning {
   /// Makes the plan of a step. `chosen` is in the order of slots. If a search throws or plans what cannot be run, its sentence
   /// ends; the others are not affected.
   template <class = void>
-  void make(std::vector<Running*> const& chosen) {
+  void make(Buffer<Running*> const& chosen) {
     step_.clear();
     forking_.clear();
     for (auto* s : chosen)
@@ -82,14 +83,13 @@ class Planning {
 
   /// Sorts the parts of the sentences by their slots.
   template <class = void>
-  void arrange(std::vector<Running*> const& chosen) {
+  void arrange(Buffer<Running*> const& chosen) {
     sorted_.clear();
     for (auto* s : chosen) {
       auto const [from, to] = s->part;
       s->part.from = PlanMark::of(sorted_);
       auto const take = [](auto& into, auto const& all, std::size_t first, std::size_t last) {
-        into.insert(into.end(), all.begin() + static_cast<std::ptrdiff_t>(first),
-                    all.begin() + static_cast<std::ptrdiff_t>(last));
+        into.append(std::span(all).subspan(first, last - first));
       };
       take(sorted_.rows, step_.rows, from.rows, to.rows),
           take(sorted_.queries, step_.queries, from.queries, to.queries);
@@ -130,7 +130,7 @@ class Planning {
   Results& results_;
   PrefixCache prefix_cache_;
   std::vector<std::uint8_t> seen_;  // of check_plan()
-  std::vector<Running*> forking_;   // sentences that fork a prefix of their prompts
+  Buffer<Running*> forking_;        // sentences that fork a prefix of their prompts
   StepPlan step_, sorted_;
 };
 

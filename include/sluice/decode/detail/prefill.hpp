@@ -155,7 +155,7 @@ class Prefill {
   template <class = void>
   void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
     auto const group = step.groups.size();
-    step.groups.insert(step.groups.end(), first_.groups.begin(), first_.groups.end());
+    step.groups.append(first_.groups);
     auto const lines = ask_before(step, more);
     step.groups[group].lines += lines;
     if (lines > 0) step.groups[group].keep = 0;
@@ -168,7 +168,7 @@ class Prefill {
       }
       step.rows.push_back(row);
     }
-    step.queries.insert(step.queries.end(), first_.queries.begin(), first_.queries.end());
+    step.queries.append(first_.queries);
     for (auto const slot : first_.released) step.released.push_back(slot + base);
     due_ = true, now_ = more, own_ = first_.queries.size();
   }

@@ -5,14 +5,15 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
 #include <sluice/decode/detail/loop_state.hpp>
 #include <sluice/decode/detail/running.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -70,9 +71,9 @@ class Results {
 
   template <class = void>
   bool poll(Result& result) {
-    if (queue_.empty()) return false;
-    result = std::move(queue_.front());
-    queue_.pop_front();
+    if (taken_ == queue_.size()) return false;
+    result = std::move(queue_[taken_++]);
+    if (taken_ == queue_.size()) queue_.clear(), taken_ = 0;
     return true;
   }
 
@@ -89,7 +90,8 @@ class Results {
   }
 
   LoopState& state_;
-  std::deque<Result> queue_;
+  Buffer<Result> queue_;
+  std::size_t taken_ = 0;  // of the queue, the first ones
 };
 
 }  // namespace sluice::inline v0::detail

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/types.hpp>
@@ -13,10 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,24 +24,25 @@ namespace sluice::inline v0::detail {
 /// Holds back each result until all results before it have come.
 class InOrder {
  public:
-  template <class = void>
-  void add(Result result) {
+  /// Hands out this result, and those that waited for it; or keeps it.
+  template <class F>
+  void add(Result&& result, F const& hand_out) {
     auto const at = cast<std::size_t>(result.id - first_);
-    if (results_.size() <= at) results_.resize(at + 1);
-    results_[at] = std::move(result);
-  }
-  /// The next result in order, if it has come.
-  template <class = void>
-  std::optional<Result> take() {
-    if (results_.empty() || !results_.front()) return std::nullopt;
-    auto result = std::move(results_.front());
-    results_.pop_front(), ++first_;
-    return result;
+    if (held_.size() <= at) held_.resize(at + 1);
+    held_[at].result = std::move(result), held_[at].here = true;
+    std::size_t out = 0;
+    for (; out < held_.size() && held_[out].here; ++out) hand_out(std::move(held_[out].result));
+    held_.erase(held_.begin(), held_.begin() + out);
+    first_ += out;
   }
 
  private:
-  std::deque<std::optional<Result>> results_;
-  std::uint64_t first_ = 0;  // id of the first in results_
+  struct Held {
+    Result result{};
+    bool here = false;
+  };
+  Buffer<Held> held_;
+  std::uint64_t first_ = 0;  // id of the first
 };
 
 template <class Void>
@@ -50,8 +50,7 @@ void run_to_end(LoopHandle& loop, ResultOrder order, std::function<void(Result&&
   InOrder held_back;
   auto const hand_out = [&](Result&& result) {
     if (order == ResultOrder::ended) return sink(std::move(result));
-    held_back.add(std::move(result));
-    while (auto next = held_back.take()) sink(std::move(*next));
+    held_back.add(std::move(result), sink);
   };
   auto const collect = [&] {
     auto some = false;

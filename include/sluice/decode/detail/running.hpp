@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/core/detail/at_end.hpp>
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/detail/attachments.hpp>
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace sluice::inline v0::detail {
 
@@ -121,7 +121,7 @@ class Roster {
 
  private:
   AnySearches const& searches_;
-  std::vector<std::unique_ptr<Running>> alive_, spare_;
+  Buffer<std::unique_ptr<Running>> alive_, spare_;
   bool visited_ = false;
 };
 

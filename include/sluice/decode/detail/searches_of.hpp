@@ -28,7 +28,7 @@ struct SearchesOf final : AnySearches {
   explicit SearchesOf(S one) : search(std::move(one)) {
     takes_prefix = sluice::takes_prefix<S>(), drafts = DraftingSearch<S>, waits = WaitingSearch<S>;
   }
-  std::unique_ptr<AnySearch> make() const override { return std::make_unique<SearchOf<S>>(search); }
+  std::unique_ptr<AnySearch> make() const override { return std::unique_ptr<AnySearch>(new SearchOf<S>(search)); }
   void check(void const* own, AnyModelSide const& model) const override {
     check_search(own != nullptr ? *static_cast<S const*>(own) : search, model);
   }
@@ -38,7 +38,7 @@ struct SearchesOf final : AnySearches {
 /// The searches of a decoder.
 template <class S>
 std::unique_ptr<AnySearches> make_searches(S search) {
-  return std::make_unique<SearchesOf<S>>(std::move(search));
+  return std::unique_ptr<AnySearches>(new SearchesOf<S>(std::move(search)));
 }
 
 }  // namespace sluice::inline v0::detail

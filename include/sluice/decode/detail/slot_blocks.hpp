@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/token_tree.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
@@ -88,7 +89,7 @@ class SlotLedger {
     releasing_.push_back(slot);
   }
 
-  std::vector<Gap> free_;           // ascending, no two touch
+  Buffer<Gap> free_;                // ascending, no two touch
   std::vector<std::int32_t> held_;  // [slot]: tokens that the model holds there, or `nothing`
   std::vector<Slot> releasing_;
   Slot top_ = 0;  // all slots from here on are free too

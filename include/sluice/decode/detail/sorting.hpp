@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/decode/schedule.hpp>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ void keep_alike(std::vector<std::int32_t>& indices, std::span<Live const> live) 
 
 /// The indices of `lengths`, longest first; equal lengths stay in their order.
 template <class = void>
-void longest_first(std::span<std::int32_t const> lengths, std::vector<std::size_t>& order) {
+void longest_first(std::span<std::int32_t const> lengths, Buffer<std::size_t>& order) {
   order.resize(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [lengths](std::size_t a, std::size_t b) {

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/decode/detail/guess_policy.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <exception>
 #include <utility>
-#include <vector>
 
 namespace sluice::inline v0::detail {
 
@@ -88,7 +88,7 @@ class Speculation {
   LoopState& state_;
   Results& results_;
   bool on_;
-  std::vector<Draft> drafts_;
+  Buffer<Draft> drafts_;
   GuessPolicy policy_;
   double seconds_ = 0;  // of all steps so far
 };

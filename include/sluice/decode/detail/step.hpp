@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/plan.hpp>
 #include <sluice/core/query.hpp>
@@ -40,7 +41,7 @@ class Step {
       : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
   /// The sentences in the step; empty if none is running.
-  std::vector<Running*> const& chosen() const { return chosen_; }
+  Buffer<Running*> const& chosen() const { return chosen_; }
   template <class = void>
   StepPlan const& plan() const {
     return planning_.plan();
@@ -240,7 +241,7 @@ class Step {
     for (auto& i : picked_) i = awake_[static_cast<std::size_t>(i)];
   }
   template <class = void>
-  void pick(std::vector<Live> const& live) {
+  void pick(Buffer<Live> const& live) {
     auto const alive = live.size();
     state_.schedule.select(live, picked_);
     if (picked_.empty())
@@ -262,10 +263,10 @@ class Step {
   StepCapacity& capacity_;
   Preemption& preemption_;
   Planning planning_;
-  std::vector<Live> live_, awake_live_;
+  Buffer<Live> live_, awake_live_;
   std::vector<std::int32_t> picked_, awake_;
-  std::vector<std::int64_t> keys_;
-  std::vector<Running*> chosen_;
+  Buffer<std::int64_t> keys_;
+  Buffer<Running*> chosen_;
   ExtraQueries extra_;
   Expansion answers_;
   std::exception_ptr problem_;

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/model.hpp>
 #include <sluice/core/query.hpp>
@@ -132,7 +133,7 @@ struct ModelSideOf final : AnyModelSide {
   }
   std::shared_ptr<void> encode([[maybe_unused]] std::span<void const* const> sources) const override {
     if constexpr (EncodingModel<M>) {  // may run in another thread: must not write to this object
-      std::vector<Source const*> some;
+      Buffer<Source const*> some;
       for (auto const* source : sources) some.push_back(static_cast<Source const*>(source));
       return std::make_shared<typename M::Encoded>(std::as_const(model).encode(std::span<Source const* const>(some)));
     } else return {};
@@ -145,7 +146,7 @@ struct ModelSideOf final : AnyModelSide {
   M& model;
   E expander;
   OwnEdits own_edits;
-  std::vector<Source const*> given;
+  Buffer<Source const*> given;
 };
 
 template <Schedule P>

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/decode/detail/encoding.hpp>
 #include <sluice/decode/detail/interfaces.hpp>
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,18 +57,18 @@ class WaitingQueue {
   /// Puts a preempted request before all others.
   template <class = void>
   void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
-    if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), gone_ = 1;
+    if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), entries_.insert(entries_.begin(), {}), gone_ = 1;
     lengths_[--gone_] = request->source_length;
-    entries_.push_front({id, std::move(request)});
+    entries_[gone_] = {id, std::move(request)};
     ++arranged_;
     if (sent_ > 0) send(0, 1);
   }
   /// Where more requests come from if those in the queue do not suffice; may be null. Reset when it is used up.
   Supply* supply = nullptr;
 
-  std::size_t size() const { return entries_.size(); }
-  bool empty() const { return entries_.empty(); }
-  Entry& operator[](std::size_t i) { return entries_[i]; }
+  std::size_t size() const { return entries_.size() - gone_; }
+  bool empty() const { return size() == 0; }
+  Entry& operator[](std::size_t i) { return entries_[gone_ + i]; }
 
   bool threaded() const { return thread_.has_value(); }
   /// How many of the first entries have their final places.
@@ -102,12 +102,12 @@ class WaitingQueue {
       draw(intake_.group());
       send((std::min)(intake_.group(), arranged_));
     }
-    auto const encoded = entries_[0].encoded;
+    auto const encoded = (*this)[0].encoded;
     if (thread_ && !patient && !thread_->done(*encoded)) return {};
     if (thread_) thread_->wait(*encoded);
     if (!std::exchange(encoded->counted, true)) done(std::as_const(*encoded));
     Run run{.count = 1, .encoded = encoded};
-    while (run.count < (std::min)(count, sent_) && entries_[run.count].encoded == encoded) ++run.count;
+    while (run.count < (std::min)(count, sent_) && (*this)[run.count].encoded == encoded) ++run.count;
     return run;
   }
 
@@ -124,23 +124,24 @@ class WaitingQueue {
 
   template <class = void>
   void pop() {
-    entries_.pop_front();
+    (*this)[0] = {};
     drop_first();
   }
 
   /// Takes a request out; false if it is not there.
   template <class = void>
   bool remove(std::uint64_t id) {
-    auto const entry = std::find_if(entries_.begin(), entries_.end(), [id](Entry const& one) { return one.id == id; });
-    if (entry == entries_.end()) return false;
-    auto const i = static_cast<std::size_t>(entry - entries_.begin());
-    if (auto const encoded = std::move(entry->encoded)) encoded->left.push_back(std::move(entry->request));
-    entries_.erase(entry);
+    std::size_t i = 0;
+    while (i < size() && (*this)[i].id != id) ++i;
+    if (i == size()) return false;
+    auto& entry = (*this)[i];
+    if (auto const encoded = std::move(entry.encoded)) encoded->left.push_back(std::move(entry.request));
     if (i == 0) {
       if (arranged_ == 0) ++arranged_;  // drop_first() undoes it
-      drop_first();
+      pop();
       return true;
     }
+    entries_.erase(&entry);
     lengths_.erase(lengths_.begin() + static_cast<std::ptrdiff_t>(gone_ + i));
     arranged_ -= i < arranged_, sent_ -= i < sent_;
     return true;
@@ -159,6 +160,7 @@ class WaitingQueue {
     ++gone_, --arranged_, sent_ -= sent_ > 0;
     if (gone_ * 2 <= lengths_.size()) return;  // moved down rarely: amortised constant time a request
     lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
+    entries_.erase(entries_.begin(), entries_.begin() + gone_);
     gone_ = 0;
   }
 
@@ -167,10 +169,10 @@ class WaitingQueue {
   void arrange() {
     auto const count = (std::min)(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
-    for (auto const i : order_) moving_.push_back(std::move(entries_[arranged_ + i]));
+    for (auto const i : order_) moving_.push_back(std::move((*this)[arranged_ + i]));
     for (std::size_t i = 0; i < count; ++i) {
       lengths_[gone_ + arranged_ + i] = moving_[i].request->source_length;
-      entries_[arranged_ + i] = std::move(moving_[i]);
+      (*this)[arranged_ + i] = std::move(moving_[i]);
     }
     moving_.clear();
     arranged_ += count;
@@ -185,8 +187,9 @@ class WaitingQueue {
   void send(std::size_t first, std::size_t count) {
     auto const encoded = std::make_shared<EncodedBatch>();
     for (auto i = first; i < first + count; ++i) {
-      entries_[i].encoded = encoded, entries_[i].place = encoded->sources.size();
-      encoded->sources.push_back(entries_[i].request->source());
+      auto& entry = (*this)[i];
+      entry.encoded = encoded, entry.place = encoded->sources.size();
+      encoded->sources.push_back(entry.request->source());
     }
     encoded->places.resize(count);
     sent_ += count;
@@ -196,10 +199,10 @@ class WaitingQueue {
 
   AnyModelSide const& model_;
   Intake intake_;
-  std::deque<Entry> entries_;
-  std::vector<std::int32_t> lengths_;  // those before gone_ are no longer in the queue
-  std::vector<std::size_t> order_;     // scratch of arrange(), like moving_
-  std::vector<Entry> moving_;
+  Buffer<Entry> entries_;              // those before gone_ are no longer in the queue
+  std::vector<std::int32_t> lengths_;  // of the entries
+  Buffer<std::size_t> order_;          // scratch of arrange(), like moving_
+  Buffer<Entry> moving_;
   std::size_t gone_ = 0;
   std::size_t arranged_ = 0;             // see arranged()
   std::size_t sent_ = 0;                 // how many of the first have been sent to be encoded

@@ -5,7 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/search/constraints.hpp>
+#include <sluice/search/detail/bank_sizes.hpp>
 #include <sluice/search/detail/beam_state.hpp>
 
 #include <algorithm>
@@ -60,12 +62,12 @@ class BankChoice {
 
   /// Applies Pruning::relative_local_threshold in each bank.
   template <class = void>
-  void prune_locally(std::vector<Pick>& picks, double threshold) {
+  void prune_locally(Buffer<Pick>& picks, double threshold) {
     if (threshold <= 0) return;
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
     for (auto const& pick : picks)
       if (!pick.carried) raise(best_[at(bank(pick))], static_cast<double>(pick.token_log_prob));
-    std::erase_if(picks, [&](Pick const& pick) {
+    erase_if(picks, [&](Pick const& pick) {
       auto const bar = best_[at(bank(pick))] + std::log(threshold);
       return !pick.carried && !(static_cast<double>(pick.token_log_prob) > bar);
     });
@@ -73,7 +75,7 @@ class BankChoice {
 
   /// Reduces all candidates, best first, to those that the beam takes, in that order.
   template <class = void>
-  void choose(std::vector<Pick>& picks, Terms const& terms) {
+  void choose(Buffer<Pick>& picks, Terms const& terms) {
     chosen_.clear();
     if (terms.banks == Banks::fairseq) {
       stripes(picks, at(terms.looked_at));
@@ -82,7 +84,7 @@ class BankChoice {
       auto const ended = std::count_if(chosen_.begin(), chosen_.end(), [](Pick const& pick) { return pick.ended; });
       if (terms.refill && ended > 0) take(picks, terms, static_cast<std::int32_t>(ended), true);
     }
-    picks.assign(chosen_.begin(), chosen_.end());
+    picks.assign(chosen_);
   }
 
   // ---- the next beam ----
@@ -90,8 +92,7 @@ class BankChoice {
   /// Applies the log-probability thresholds in each bank; finished hypotheses belong to the top bank.
   /// \param banks  [beam.size()]
   template <class = void>
-  void prune(std::vector<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin,
-             double best_finished) {
+  void prune(Buffer<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin, double best_finished) {
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
     best_.back() = best_finished;
     for (std::size_t i = 0; i < beam.size(); ++i) raise(best_[at(banks[i])], beam[i].value);
@@ -149,7 +150,7 @@ class BankChoice {
     std::fill(counts_.begin(), counts_.end(), 0);
     rank_.resize(bank_.size());
     for (auto const& pick : picks) rank_[at(pick.order)] = counts_[at(bank(pick))]++;
-    chosen_.assign(picks.begin(), picks.end());
+    chosen_.assign(picks);
     std::sort(chosen_.begin(), chosen_.end(), [&](Pick const& a, Pick const& b) {
       auto const x = rank_[at(a.order)], y = rank_[at(b.order)];
       return x != y ? x < y : bank(a) > bank(b);
@@ -158,11 +159,11 @@ class BankChoice {
   }
 
   std::vector<std::int32_t> bank_;  // [order]: its progress; or untried, impossible
-  std::vector<Claim> claim_;        // [order]
+  Buffer<Claim> claim_;             // [order]
   std::vector<std::int32_t> rank_;  // [order]: in its bank
-  std::vector<Pick> chosen_;
+  Buffer<Pick> chosen_;
   std::vector<std::int32_t> counts_, sizes_;  // [bank]
-  std::vector<double> best_;                  // [bank]
+  Buffer<double> best_;                       // [bank]
 };
 
 }  // namespace sluice::inline v0::detail

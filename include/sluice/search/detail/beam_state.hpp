@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/detail/output_limits.hpp>
 #include <sluice/search/history.hpp>
@@ -46,10 +47,10 @@ struct BeamState : OutputLimits {
   };
 
   History history;
-  std::vector<Entry> beam, next;     // best first
-  std::vector<Pick> picks;           // candidates, then the best of them in order
-  std::vector<Ended> out;            // in the order in which they ended
-  std::vector<double> scores;        // of `out`, when a rule needs them sorted
+  Buffer<Entry> beam, next;          // best first
+  Buffer<Pick> picks;                // candidates, then the best of them in order
+  Buffer<Ended> out;                 // in the order in which they ended
+  Buffer<double> scores;             // of `out`, when a rule needs them sorted
   std::vector<std::int32_t> line;    // [rank] -> line of the answer
   std::vector<std::int32_t> holder;  // [slot] -> rank, -1 = none
   std::vector<Slot> unused;          // to be released

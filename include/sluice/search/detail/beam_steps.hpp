@@ -7,6 +7,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/core/search.hpp>
@@ -142,7 +143,7 @@ bool enough_ended(Beam const& options, Standing const& now) {
 
 /// The worst score among the `rank` best finished ones, which a live hypothesis would have to beat.
 template <class = void>
-double worst_of_best(Standing const& now, std::int32_t rank, std::vector<double>& scores) {
+double worst_of_best(Standing const& now, std::int32_t rank, Buffer<double>& scores) {
   scores.clear();
   for (auto const& ended : now.ended) scores.push_back(ended.score);
   auto const worst = scores.begin() + (rank - 1);
@@ -170,7 +171,7 @@ bool best_falls_short(Beam const& options, Standing const& now, double bar) {
 
 /// \param scores  scratch
 template <class Beam>
-bool stops(Beam const& options, Standing const& now, std::vector<double>& scores) {
+bool stops(Beam const& options, Standing const& now, Buffer<double>& scores) {
   auto const count = static_cast<std::int32_t>(now.ended.size());
   auto const full = [&](std::int32_t rank) { return count >= rank; };
   switch (options.early_stopping.rule) {
@@ -267,7 +268,7 @@ void drop_below_finished(Beam const& options, BeamState& s, double threshold) {
   for (auto const& ended : s.out) best = (std::max)(best, ended.score);
   for (auto const& entry : s.next)
     if (entry.ended) best = (std::max)(best, score(options, s, entry));
-  std::erase_if(s.next, [&](BeamState::Entry const& entry) {
+  erase_if(s.next, [&](BeamState::Entry const& entry) {
     return (entry.ended ? score(options, s, entry) : entry.log_prob) < best - threshold;
   });
 }
@@ -277,7 +278,7 @@ template <class Beam>
 void prune(Beam const& options, BeamState& s) {
   if (options.pruning.by_total() && !s.next.empty()) {
     auto const bar = (std::max)(s.next[0].value, s.best_finished) - options.pruning.margin();
-    std::erase_if(s.next, [&](BeamState::Entry const& entry) { return !(entry.value > bar); });
+    erase_if(s.next, [&](BeamState::Entry const& entry) { return !(entry.value > bar); });
   }
   drop_below_finished(options, s, options.pruning.below_finished);
 }
@@ -319,8 +320,8 @@ void for_each_told(Beam const& options, BeamState const& s, F&& f) {
 
 /// The n best of them, in order; live ones come last.
 template <class Beam>
-std::vector<BeamState::Ended> told(Beam const& options, BeamState const& s) {
-  std::vector<BeamState::Ended> all;
+Buffer<BeamState::Ended> told(Beam const& options, BeamState const& s) {
+  Buffer<BeamState::Ended> all;
   for_each_told(options, s, [&](BeamState::Ended ended) {
     ended.order = all.size();
     all.push_back(ended);

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/result.hpp>
 #include <sluice/search/beam_options.hpp>
@@ -236,7 +237,7 @@ struct BestFirstQueue {
   template <class Add>
   void tell_waiting(State const& s, Add const& add_hypothesis) const {
     auto const score = [&](State::Waiting const& one) { return penalty.score(one.log_prob, one.length); };
-    std::vector<State::Waiting> waiting;
+    Buffer<State::Waiting> waiting;
     for (auto const& one : s.queue)
       if (one.taken || !full(s.level(one.length))) waiting.push_back(one);
     auto const missing = (std::min)(waiting.size(), static_cast<std::size_t>(n_best) - s.out.size());

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/detail/kept_states.hpp>
 #include <sluice/search/detail/output_limits.hpp>
@@ -65,10 +66,10 @@ struct BestFirstState : OutputLimits {
   };
 
   History history;
-  std::vector<Waiting> queue;  // a heap
-  std::vector<Expanded> expanded;
-  std::vector<Level> levels;  // [length - prefix], for the lengths reached so far
-  std::vector<Ended> out;     // the n best, best first
+  Buffer<Waiting> queue;  // a heap
+  Buffer<Expanded> expanded;
+  Buffer<Level> levels;  // [length - prefix], for the lengths reached so far
+  Buffer<Ended> out;     // the n best, best first
   KeptStates kept;
   std::vector<History::Node> nodes;  // of settled()
   std::int32_t width = 0;

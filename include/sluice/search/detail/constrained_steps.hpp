@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/search/beam_search.hpp>
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 namespace sluice::inline v0::detail {
 
@@ -193,7 +193,7 @@ void close(Search const& search, typename Search::State& s) {
           {entry.node, entry.log_prob, beam_loop::score(search.beam, b, entry), entry.ended, !b.out.empty()});
   if (search.beam.at_maximum == AtMaximum::best_unfinished &&
       !b.vocabulary->eos.empty())  // it must be complete to join
-    std::erase_if(b.next, [&](Entry const& entry) { return !entry.ended && !complete(search, s, entry.node); });
+    erase_if(b.next, [&](Entry const& entry) { return !entry.ended && !complete(search, s, entry.node); });
   beam_loop::close(search.beam, b);
 }
 
@@ -255,7 +255,7 @@ void finish(Search const& search, typename Search::State const& s, Result& resul
   auto const& b = s.inner;
   if (s.plain) return search.beam.finish(b, result);
   result.hypotheses.clear();
-  std::vector<Listed> list;
+  Buffer<Listed> list;
   auto const add = [&](Ended ended) {
     auto const& state = after(s, ended.node);
     ended.order = list.size();

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/types.hpp>
 
 #include <cstddef>
@@ -134,7 +135,7 @@ class KeptStates {
     return static_cast<Slot>(oldest);
   }
 
-  std::vector<Node> nodes_;
+  Buffer<Node> nodes_;
   std::vector<std::int32_t> holds_;  // [slot]: the node
   std::vector<std::int64_t> used_;   // [slot]: last use
   std::vector<Slot> released_;

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/output/detail/simd/simd.hpp>
 #include <sluice/output/detail/simd/simd_count.hpp>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
@@ -167,7 +167,7 @@ class BestScores {
   float bar_ = lowest, top_ = lowest;
   AlignedVector<float> scores_;
   AlignedVector<std::int32_t> places_;
-  std::vector<Found> found_;
+  Buffer<Found> found_;
 };
 
 }  // namespace SLUICE_ISA

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -117,7 +118,7 @@ class LineAllowed {
   }
 
   LineScan scan_;
-  std::vector<Ranked> ranked_;
+  Buffer<Ranked> ranked_;
   AlignedVector<float> values_;
   std::vector<Token> places_;
 };

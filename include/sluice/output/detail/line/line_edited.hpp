@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
@@ -118,7 +118,7 @@ class LineEdited {
   std::span<Edit const> first_{}, second_{}, late_{};
   LineScan scan_;
   AlignedVector<float> values_;  // [sorted edit]
-  std::vector<Ranked> ranked_;
+  Buffer<Ranked> ranked_;
 };
 
 }  // namespace SLUICE_ISA

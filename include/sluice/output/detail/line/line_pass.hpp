@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
@@ -244,7 +245,7 @@ class LinePass {
   bool normalise_ = true;
   LineScan scan_, raised_;
   std::vector<float> probes_, edited_;
-  std::vector<Ranked> ranked_;
+  Buffer<Ranked> ranked_;
 };
 
 }  // namespace SLUICE_ISA

@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/buffer.hpp>
 #include <sluice/core/matrix_view.hpp>
 #include <sluice/core/noise.hpp>
 #include <sluice/core/query.hpp>
@@ -240,7 +241,7 @@ class LineSelection {
   LineLists* lists_ = nullptr;
   std::span<Token const> tokens_{};
   std::vector<float> edited_;
-  std::vector<Ranked> ranked_;
+  Buffer<Ranked> ranked_;
   double entropy_ = 0;
   double centre_ = 0;  ///< not 0: subtracted from all scores, see divide()
 };
