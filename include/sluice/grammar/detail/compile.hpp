@@ -142,11 +142,16 @@ class Compiler {
     });
   }
 
-  /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings.
+  /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings. A rule
+  /// that is called in many places is inlined only if it is very small.
   template <class = void>
   void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
-    constexpr std::int64_t little = 48, large = 1 << 20;
+    constexpr std::int64_t little = 48, large = 1 << 20, very_little = 8, often = 8;
+    std::vector<std::int64_t> uses(x_.rules.size());
+    for (std::int32_t id = 0; id < x_.size(); ++id)
+      for (auto const part : x_.parts(id))
+        if (auto const& e = x_[part]; e.kind == Kind::call) ++uses[at(e.rule)];
     std::vector<std::int64_t> size(at(x_.size()));
     facts_.weight.assign(at(x_.size()), 0);
     for (auto pass = 0; pass < 3; ++pass) {
@@ -170,7 +175,8 @@ class Compiler {
       }
       auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (auto const e = x_.rules[r].expression; e >= 0 && size[at(e)] <= little && facts_.in_place[r] == 0)
+        if (auto const e = x_.rules[r].expression;
+            e >= 0 && size[at(e)] <= (uses[r] > often ? very_little : little) && facts_.in_place[r] == 0)
           facts_.in_place[r] = 1, more = true;
       if (!more) break;
     }
