@@ -54,9 +54,12 @@ class TokenWalks {
   };
   class LookedStates {
    public:
-    LookedStates() : all_(256) {}
     /// Valid until the next call.
     Looked& operator[](State state) {
+      if (auto const i = static_cast<std::size_t>(state); i < direct) {
+        if (i >= first_.size()) first_.resize((std::min)(direct, 2 * i + 64));
+        return first_[i];
+      }
       if (auto& one = slot(state); one.state == state) return one;
       if (++used_ * 2 > all_.size()) {
         auto old = std::vector<Looked>(all_.size() * 2);
@@ -76,7 +79,9 @@ class TokenWalks {
       while (all_[i].state >= 0 && all_[i].state != state) i = (i + 1) & mask;
       return all_[i];
     }
-    std::vector<Looked> all_;  // open addressing
+    static constexpr std::size_t direct = 1024;
+    std::vector<Looked> first_;                          // [state]
+    std::vector<Looked> all_ = std::vector<Looked>(64);  // open addressing: later states, of which a walk meets few
     std::size_t used_ = 0;
   };
 
