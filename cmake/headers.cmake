@@ -152,7 +152,9 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/lark.hpp
   include/sluice/grammar/detail/lark_syntax.hpp
   include/sluice/grammar/detail/left_recursion.hpp
+  include/sluice/grammar/detail/limited_masks.hpp
   include/sluice/grammar/detail/node_key.hpp
+  include/sluice/grammar/detail/node_token_maker.hpp
   include/sluice/grammar/detail/node_tokens.hpp
   include/sluice/grammar/detail/nodes.hpp
   include/sluice/grammar/detail/plain_places.hpp
@@ -164,6 +166,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/regex_escapes.hpp
   include/sluice/grammar/detail/regex_tree.hpp
   include/sluice/grammar/detail/rule_graph.hpp
+  include/sluice/grammar/detail/shared_cache.hpp
   include/sluice/grammar/detail/source_reader.hpp
   include/sluice/grammar/detail/spelling.hpp
   include/sluice/grammar/detail/stable_vector.hpp
@@ -173,6 +176,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/token_walks.hpp
   include/sluice/grammar/detail/tool_call_reader.hpp
   include/sluice/grammar/detail/tool_call_rules.hpp
   include/sluice/grammar/detail/tool_layouts.hpp

@@ -59,7 +59,7 @@ struct StructureOptions {
 /// docs/structure.md.
 ///
 /// States and their masks are cached for all sentences, in all copies and threads. Threads wait for each other only
-/// while a new state is added, not while a mask is made; near the maximum length, also while one is made there.
+/// while a new state is added, and for a mask that another is making.
 class Structure {
  public:
   /// A value of a few words. Equal states have the same continuations.

@@ -101,6 +101,46 @@ class Compiler {
   /// Finds expressions whose text may be empty, and those that have a text at all.
   template <class = void>
   void find_facts() {
+    find(facts_.nullable, [&](Expressions::Expression const& e) {
+      return e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts;
+    });
+    find(facts_.possible, [&](Expressions::Expression const& e) {
+      if (e.kind == Kind::automaton)
+        return x_.automaton_of(e).states[0].accepts || x_.automaton_of(e).states[0].edges > 0;
+      return e.kind == Kind::bytes || e.kind == Kind::token ||
+             (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
+    });
+  }
+  /// Finds a fact that holds for a sequence of all parts, a choice of any, a repetition of none, and where it is given. Parts
+  /// come before the expressions that contain them, so that few passes find it where most calls come after their rules.
+  template <class Given>
+  void find(std::vector<std::uint8_t>& fact, Given const& given) const {
+    fact.assign(at(x_.size()), 0);
+    for (auto pass = 0; pass < 4; ++pass) {
+      auto missed = false;
+      for (std::int32_t id = 0; id < x_.size(); ++id)
+        if (fact[at(id)] == 0 && holds(fact, id, given)) fact[at(id)] = 1;
+      for (std::int32_t id = 0; id < x_.size() && !missed; ++id)
+        missed = x_[id].kind == Kind::call && fact[at(id)] == 0 && holds(fact, id, given);
+      if (!missed) return;
+    }
+    spread(fact, given);
+  }
+  template <class Given>
+  bool holds(std::vector<std::uint8_t> const& fact, std::int32_t id, Given const& given) const {
+    auto const& e = x_[id];
+    auto const has = [&](std::int32_t part) { return fact[at(part)] != 0; };
+    switch (e.kind) {
+      case Kind::sequence: return std::ranges::all_of(x_.parts(id), has);
+      case Kind::choice: return std::ranges::any_of(x_.parts(id), has);
+      case Kind::repeat: return e.minimum == 0 || has(x_.parts(id)[0]);
+      case Kind::call: return x_.rules[at(e.rule)].expression < 0 ? given(e) : has(x_.rules[at(e.rule)].expression);
+      default: return given(e);
+    }
+  }
+  /// The same along the references, for rules in any order.
+  template <class Given>
+  void spread(std::vector<std::uint8_t>& fact, Given const& given) const {
     auto const count = at(x_.size());
     Users parents(count), callers(x_.rules.size()), rules(count);
     std::vector<std::int32_t> missing(count, 1), open;
@@ -115,38 +155,32 @@ class Compiler {
     auto const reach = [&](std::int32_t id) {
       if (missing[at(id)] > 0 && --missing[at(id)] == 0) open.push_back(id);
     };
-    auto const spread = [&](std::vector<std::uint8_t>& fact, auto const& given) {
-      fact.assign(count, 0);
-      for (std::int32_t id = 0; id < x_.size(); ++id) {
-        auto const& e = x_[id];
-        missing[at(id)] = e.kind == Kind::sequence ? e.count : 1;
-        if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) || given(e))
-          missing[at(id)] = 0, open.push_back(id);
-      }
-      while (!open.empty()) {
-        auto const id = open.back();
-        open.pop_back();
-        fact[at(id)] = 1;
-        parents.for_each(id, reach);
-        rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
-      }
-    };
-    spread(facts_.nullable, [&](Expressions::Expression const& e) {
-      return e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts;
-    });
-    spread(facts_.possible, [&](Expressions::Expression const& e) {
-      if (e.kind == Kind::automaton)
-        return x_.automaton_of(e).states[0].accepts || x_.automaton_of(e).states[0].edges > 0;
-      return e.kind == Kind::bytes || e.kind == Kind::token ||
-             (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
-    });
+    fact.assign(count, 0);
+    for (std::int32_t id = 0; id < x_.size(); ++id) {
+      auto const& e = x_[id];
+      missing[at(id)] = e.kind == Kind::sequence ? e.count : 1;
+      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) || given(e))
+        missing[at(id)] = 0, open.push_back(id);
+    }
+    while (!open.empty()) {
+      auto const id = open.back();
+      open.pop_back();
+      fact[at(id)] = 1;
+      parents.for_each(id, reach);
+      rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
+    }
   }
 
-  /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings.
+  /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings. A rule
+  /// that is called in many places is inlined only if it is very small.
   template <class = void>
   void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
-    constexpr std::int64_t little = 48, large = 1 << 20;
+    constexpr std::int64_t little = 48, large = 1 << 20, very_little = 8, often = 8;
+    std::vector<std::int64_t> uses(x_.rules.size());
+    for (std::int32_t id = 0; id < x_.size(); ++id)
+      for (auto const part : x_.parts(id))
+        if (auto const& e = x_[part]; e.kind == Kind::call) ++uses[at(e.rule)];
     std::vector<std::int64_t> size(at(x_.size()));
     facts_.weight.assign(at(x_.size()), 0);
     for (auto pass = 0; pass < 3; ++pass) {
@@ -170,7 +204,8 @@ class Compiler {
       }
       auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (auto const e = x_.rules[r].expression; e >= 0 && size[at(e)] <= little && facts_.in_place[r] == 0)
+        if (auto const e = x_.rules[r].expression;
+            e >= 0 && size[at(e)] <= (uses[r] > often ? very_little : little) && facts_.in_place[r] == 0)
           facts_.in_place[r] = 1, more = true;
       if (!more) break;
     }

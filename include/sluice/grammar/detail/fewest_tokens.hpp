@@ -8,16 +8,19 @@
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/spelling.hpp>
+#include <sluice/grammar/detail/stable_vector.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -306,7 +309,7 @@ class FewestTokens {
   std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<std::vector<Spelling::Step>>> steps_;
 };
 
-/// The same for whole states of a pushdown machine.
+/// The same for whole states of a pushdown machine. Thread-safe: what several threads find out at once is the same.
 class Completion {
  public:
   using Count = FewestTokens::Count;
@@ -320,9 +323,10 @@ class Completion {
   /// The number of the spelling's tokens in which it can be completed (without eos); 0: it is complete.
   template <class = void>
   Count count(State state) {
-    if (at(state) >= counts_.size()) counts_.resize(at(machine_.states()), unknown);
-    if (counts_[at(state)] == unknown) counts_[at(state)] = counted(state);
-    return counts_[at(state)];
+    if (auto const known = counts_.get(at(state)); known > 0) return known - 1;
+    auto const found = counted(state);
+    counts_.set(at(state), found + 1);
+    return found;
   }
   /// The number of tokens, out of the whole vocabulary, in which it can be completed. If it is n for a state, it is n -
   /// 1 after some token: an output that continues only while enough tokens are left will be completed. Exact if the
@@ -338,15 +342,16 @@ class Completion {
   /// The count for the rest of a stack, starting at a token boundary.
   template <class = void>
   Count rest(std::int32_t stack) {
-    return rests(stack)[0];
+    find_rests(stack);
+    return rest(stack, 0);
   }
 
   /// Of what was computed.
   template <class = void>
   std::size_t bytes() const {
-    std::size_t sum = (counts_.size() + rests_.size() + along_.size()) * sizeof(Count) + follow_.size() * sizeof(Next);
-    for (auto const& one : nodes_) sum += sizeof(FewestTokens::Counts) + one.size() * sizeof(Count);
-    return sum;
+    return counts_.bytes() + rests_.bytes() + along_.bytes() + follow_.bytes() + nodes_.bytes() +
+           matrices_.load(std::memory_order_relaxed) *
+               (sizeof(FewestTokens::Counts) + fewest_.places() * fewest_.places() * sizeof(Count));
   }
 
   /// Whether a state can be completed in at most this many tokens.
@@ -383,46 +388,53 @@ class Completion {
   Count from(State state, std::size_t place) {
     Count best = place == 0 && (machine_.complete(state) || machine_.left(state)) ? 0 : never;
     for (auto const [node, stack] : machine_.ways(state)) {
-      auto const* const rest = rests(stack);
+      find_rests(stack);
       auto const& own = node_counts(node);
       for (std::size_t q = 0; q < fewest_.places(); ++q)
-        best = (std::min)(best, own[place * fewest_.places() + q] + rest[q]);
+        best = (std::min)(best, own[place * fewest_.places() + q] + rest(stack, q));
     }
     return (std::min)(best, never);
   }
   template <class = void>
   FewestTokens::Counts const& node_counts(std::int32_t node) {
-    if (at(node) >= nodes_.size()) nodes_.resize(at(node) + 1);
-    auto& known = nodes_[at(node)];
-    if (!known.empty()) return known;
+    if (auto const* const known = nodes_.get(at(node)); known != nullptr) return *known;
     auto const places = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
     auto made = FewestTokens::Counts(fewest_.places() * fewest_.places(), never);
     for (auto const [place, repetitions] : places) {
       auto const one = fewest_.of(place, repetitions);
       for (std::size_t i = 0; i < made.size(); ++i) made[i] = (std::min)(made[i], one[i]);
     }
-    return known = std::move(made);
+    auto const lock = std::scoped_lock(mutex_);
+    auto const* const kept = &all_.emplace_back(std::move(made));
+    matrices_.store(all_.size(), std::memory_order_relaxed);
+    nodes_.set(at(node), kept);
+    return *kept;
   }
 
+  Count rest(std::int32_t stack, std::size_t place) const {
+    return rests_.get(at(stack) * fewest_.places() + place) - 1;
+  }
+  /// Finds the counts of a stack and all before it: the entries below a stack were added before it.
   template <class = void>
-  Count const* rests(std::int32_t stack) {
+  void find_rests(std::int32_t stack) {
     auto const places = fewest_.places();
-    while (rests_.size() / places <= at(stack)) {  // the entries below a stack were added before it
-      auto const id = static_cast<std::int32_t>(rests_.size() / places);
+    auto known = found_.load(std::memory_order_acquire);
+    if (stack < known) return;
+    for (auto id = known; id <= stack; ++id) {
       std::vector<Count> own(places, never);
       for (auto const [node, below] : machine_.stack(id)) {
         if (node < 0) {
           own[0] = 0;
           continue;
         }
-        auto const* const under = rests_.data() + at(below) * places;
         auto const& counts = node_counts(node);
         for (std::size_t q = 0; q < places; ++q)
-          for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], counts[q * places + r] + under[r]);
+          for (std::size_t r = 0; r < places; ++r) own[q] = (std::min)(own[q], counts[q * places + r] + rest(below, r));
       }
-      rests_.insert(rests_.end(), own.begin(), own.end());
+      for (std::size_t q = 0; q < places; ++q) rests_.set(at(id) * places + q, own[q] + 1);
     }
-    return rests_.data() + at(stack) * places;
+    while (known <= stack && !found_.compare_exchange_weak(known, stack + 1, std::memory_order_acq_rel)) {
+    }
   }
 
   struct Next {
@@ -434,8 +446,8 @@ class Completion {
   /// before it.
   template <class = void>
   Next follow(State state) {
-    if (at(state) >= follow_.size()) follow_.resize((std::max)(at(state) + 1, at(machine_.states())));
-    if (follow_[at(state)].state >= 0) return follow_[at(state)];
+    if (auto const known = follow_.get(at(state)); known != 0)
+      return {static_cast<State>(known >> 32) - 1, static_cast<std::int32_t>(known & 0xFFFFFFFFu)};
     auto const wanted = count(state) - 1;
     std::vector<State> path{state};
     Next found;
@@ -450,8 +462,8 @@ class Completion {
       path.resize(depth), path.push_back(next);
       node = fewest_.spelling().open(node) ? node + 1 : trie_.end(node);
     }
-    if (at(state) >= follow_.size()) follow_.resize((std::max)(at(state) + 1, at(machine_.states())));
-    return follow_[at(state)] = found;
+    follow_.set(at(state), static_cast<std::uint64_t>(found.state + 1) << 32 | static_cast<std::uint32_t>(found.node));
+    return found;
   }
 
   /// The minimum number of tokens that spell the text along follow(), ending where its tokens end.
@@ -472,16 +484,14 @@ class Completion {
         s = next.state;
         if (node >= 0 && !trie_.tokens(node).empty()) best = (std::min)(best, known(s) + 1);
       }
-      if (at(path[i]) >= along_.size()) along_.resize(at(machine_.states()), unknown);
-      along_[at(path[i])] = best;
+      along_.set(at(path[i]), best + 1);
     }
     return known(state);
   }
   template <class = void>
   Count known(State state) {
     if (count(state) == 0) return 0;
-    if (at(state) >= along_.size()) along_.resize(at(machine_.states()), unknown);
-    return along_[at(state)];
+    return along_.get(at(state)) - 1;
   }
   template <class = void>
   void spell(std::int32_t node, std::vector<std::uint8_t>& bytes) const {
@@ -495,11 +505,15 @@ class Completion {
   FewestTokens const& fewest_;
   TokenTrie trie_;
   Pushdown& machine_;
-  std::vector<Count> counts_;  // [state]
-  std::vector<Count> rests_;   // [stack][place]
-  std::vector<FewestTokens::Counts> nodes_;
-  std::vector<Next> follow_;  // [state]
-  std::vector<Count> along_;  // [state]
+  SharedTable<Count> counts_;            // [state]: + 1, as the others; 0: unknown
+  SharedTable<Count> rests_;             // [stack][place]
+  std::atomic<std::int32_t> found_ = 0;  // stacks before this one have their counts
+  SharedTable<FewestTokens::Counts const*> nodes_;
+  SharedTable<std::uint64_t> follow_;  // [state]: the state and the node
+  SharedTable<Count> along_;           // [state]
+  std::atomic<std::size_t> matrices_ = 0;
+  std::mutex mutex_;                      // guards what is below
+  std::deque<FewestTokens::Counts> all_;  // those of nodes
 };
 
 }  // namespace sluice::inline v0::detail

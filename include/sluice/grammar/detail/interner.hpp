@@ -27,7 +27,7 @@ class Interner {
   };
 
   template <class = void>
-  Interner() : table_(64, -1) {}
+  Interner() : table_(64) {}
 
   std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
   template <class = void>
@@ -37,47 +37,54 @@ class Interner {
   template <class = void>
   std::int32_t intern(std::span<Pair const> sequence) {
     if (all_.size() * 2 >= table_.size()) grow();
-    auto const slot = find(sequence);
-    if (table_[slot] >= 0) return table_[slot];
+    auto const h = hash(sequence);
+    auto const mask = table_.size() - 1;
+    auto slot = h & mask;
+    for (; table_[slot].id >= 0; slot = (slot + 1) & mask)
+      if (table_[slot].hash == h && std::ranges::equal((*this)[table_[slot].id], sequence)) return table_[slot].id;
     auto const first = pairs_.add(sequence.size());
     for (std::size_t i = 0; i < sequence.size(); ++i) pairs_[first + i] = sequence[i];
     all_.resize(all_.size() + 1);
     if (!sequence.empty()) all_[all_.size() - 1] = {&pairs_[first], sequence.size()};
-    return table_[slot] = size() - 1;
+    table_[slot] = {size() - 1, h};
+    return size() - 1;
   }
   std::size_t bytes() const {
-    return pairs_.size() * sizeof(Pair) + all_.size() * sizeof(std::span<Pair const>) +
-           table_.size() * sizeof(std::int32_t);
+    return pairs_.size() * sizeof(Pair) + all_.size() * sizeof(std::span<Pair const>) + table_.size() * sizeof(Slot);
   }
 
  private:
+  struct Slot {
+    std::int32_t id = -1;  // -1: free
+    std::uint32_t hash = 0;
+  };
   template <class = void>
-  static std::size_t hash(std::span<Pair const> sequence) {
+  static std::uint32_t hash(std::span<Pair const> sequence) {
     std::uint64_t h = sequence.size();
     for (auto const [a, b] : sequence) {
       h ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
       h *= 0x9E3779B97F4A7C15u;
       h ^= h >> 29;
     }
-    return cast<std::size_t>(h);
+    return static_cast<std::uint32_t>(h);
   }
-  template <class = void>
-  std::size_t find(std::span<Pair const> sequence) const {
-    auto const mask = table_.size() - 1;
-    auto slot = hash(sequence) & mask;
-    while (table_[slot] >= 0 && !std::ranges::equal((*this)[table_[slot]], sequence)) slot = (slot + 1) & mask;
-    return slot;
-  }
+  /// Hashes are kept, so that this does not read the sequences: it may fall into the time of one mask.
   template <class = void>
   void grow() {
-    auto larger = std::vector<std::int32_t>(table_.size() * 2, -1);
+    auto larger = std::vector<Slot>(table_.size() * 2);
+    auto const mask = larger.size() - 1;
+    for (auto const one : table_) {
+      if (one.id < 0) continue;
+      auto slot = one.hash & mask;
+      while (larger[slot].id >= 0) slot = (slot + 1) & mask;
+      larger[slot] = one;
+    }
     table_.swap(larger);
-    for (std::int32_t id = 0; id < size(); ++id) table_[find((*this)[id])] = id;
   }
 
   StableVector<Pair> pairs_;
   StableVector<std::span<Pair const>> all_;
-  std::vector<std::int32_t> table_;  // open addressing; -1: free
+  std::vector<Slot> table_;  // open addressing
 };
 
 }  // namespace sluice::inline v0::detail

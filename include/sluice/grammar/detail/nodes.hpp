@@ -9,6 +9,7 @@
 #include <sluice/grammar/detail/interner.hpp>
 #include <sluice/grammar/detail/plain_places.hpp>
 #include <sluice/grammar/detail/plain_text.hpp>
+#include <sluice/grammar/detail/stable_vector.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -60,16 +61,15 @@ class Nodes {
     auto row = all_[at(node)].row;
     if (row < 0) {
       row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
-      rows_.resize(rows_.size() + at(a_.classes()), -1);
+      rows_.resize(rows_.size() + at(a_.classes()));
       all_[at(node)].row = row;
     }
-    auto const cell = at(row) * at(a_.classes()) + c;
-    if (rows_[cell] < 0) {
+    auto& cell = rows_[at(row) * at(a_.classes()) + c];
+    if (cell == 0) {
       read(node, a_.first_of[c]);
-      auto const to = from_.empty() ? none : close();
-      rows_[cell] = to;
+      cell = (from_.empty() ? none : close()) + 1;
     }
-    return rows_[cell];
+    return cell - 1;
   }
   /// Valid until the next call.
   template <class = void>
@@ -373,7 +373,7 @@ class Nodes {
   Interner sets_;
   std::vector<Node> all_;
   std::vector<std::int32_t> starts_;  // [rule]
-  std::vector<std::int32_t> rows_;    // [row][class]; -1: unknown
+  StableVector<std::int32_t> rows_;   // [row][class]: a node + 1; 0: unknown
   std::vector<CallEdge> calls_;
   std::vector<std::int8_t> plain_loops_;  // [loop]; -1: unknown
   std::vector<Pair> from_, out_, open_, least_;

@@ -83,7 +83,7 @@ class PlainPlaces {
   void solve(Automaton::Text text) {
     constexpr std::int32_t kinds = rests.size();
     auto const size = at(text.count * kinds);
-    std::vector<std::pair<std::int32_t, std::int32_t>> leads;  // to, from
+    std::vector<std::pair<std::int32_t, std::int32_t>> leads;  // to, from; some twice
     std::vector<std::int32_t> left(size, unlimited), open, next, todo;
     std::vector<std::uint8_t> seen(size);
     auto const visit = [&](std::int32_t from, std::int32_t place, std::int32_t rest) {
@@ -111,17 +111,19 @@ class PlainPlaces {
       auto const& [bytes, then] = rests[at(from % kinds)];
       read(from, text.first + from / kinds, bytes, then);
     }
-    std::sort(leads.begin(), leads.end());
-    leads.erase(std::unique(leads.begin(), leads.end()), leads.end());
+    std::vector<std::int32_t> begins(size + 1), befores(leads.size());
+    for (auto const& [to, from] : leads) ++begins[at(to)];
+    std::int32_t sum = 0;
+    for (auto& begin : begins) sum += begin, begin = sum;
+    for (auto const& [to, from] : leads) befores[at(--begins[at(to)])] = from;
     for (std::int32_t count = 0; !open.empty(); ++count, open.swap(next), next.clear())
       while (!open.empty()) {
         auto const to = open.back();
         open.pop_back();
         auto const ends = to % kinds == 0 ? 1 : 0;  // a character
-        auto i = std::lower_bound(leads.begin(), leads.end(), std::pair(to, std::int32_t{0}));
-        for (; i != leads.end() && i->first == to; ++i)
-          if (left[at(i->second)] > count + ends)
-            left[at(i->second)] = count + ends, (ends > 0 ? next : open).push_back(i->second);
+        for (auto i = begins[at(to)]; i < begins[at(to) + 1]; ++i)
+          if (auto const before = befores[at(i)]; left[at(before)] > count + ends)
+            left[at(before)] = count + ends, (ends > 0 ? next : open).push_back(before);
       }
     for (std::int32_t i = 0; i < text.count; ++i) length_[at(text.first + i)] = left[at(i * kinds)];
   }

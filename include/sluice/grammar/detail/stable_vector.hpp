@@ -6,12 +6,15 @@
 #include <sluice/language.hpp>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace sluice::inline v0::detail {
 
@@ -59,6 +62,50 @@ class StableVector {
 
   std::array<Block, 40> blocks_;
   std::size_t used_ = 0, size_ = 0;
+};
+
+/// A table of values that any thread reads and sets at any time; all are 0 at first.
+template <class T>
+class SharedTable {
+ public:
+  SharedTable() = default;
+  SharedTable(SharedTable const&) = delete;
+  SharedTable& operator=(SharedTable const&) = delete;
+  ~SharedTable() = default;
+
+  T get(std::size_t i) const {
+    auto const [block, at] = place(i);
+    auto const* const values = blocks_[block].load(std::memory_order_acquire);
+    return values == nullptr ? T{} : values[at].load(std::memory_order_acquire);
+  }
+  void set(std::size_t i, T value) {
+    auto const [block, at] = place(i);
+    auto* values = blocks_[block].load(std::memory_order_acquire);
+    if (values == nullptr) values = add(block);
+    values[at].store(value, std::memory_order_release);
+  }
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  using Cell = std::atomic<T>;
+  static constexpr std::size_t least = 8;  // the first block has 2^8 values, each further one twice as many
+  static std::pair<std::size_t, std::size_t> place(std::size_t i) {
+    auto const block = static_cast<unsigned>(std::bit_width((i >> least) + 1)) - std::size_t{1};
+    return {block, i - (((std::size_t{1} << block) - 1) << least)};
+  }
+  Cell* add(std::size_t block) {
+    auto const lock = std::scoped_lock(mutex_);
+    if (auto* const known = blocks_[block].load(std::memory_order_relaxed); known != nullptr) return known;
+    owned_[block] = std::make_unique<Cell[]>(std::size_t{1} << (least + block));  // NOLINT(modernize-avoid-c-arrays)
+    bytes_.fetch_add(sizeof(Cell) << (least + block), std::memory_order_relaxed);
+    blocks_[block].store(owned_[block].get(), std::memory_order_release);
+    return owned_[block].get();
+  }
+
+  std::array<std::atomic<Cell*>, 40> blocks_{};
+  std::array<std::unique_ptr<Cell[]>, 40> owned_;  // NOLINT(modernize-avoid-c-arrays)
+  std::atomic<std::size_t> bytes_ = 0;
+  std::mutex mutex_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -120,14 +120,13 @@ void Structure::require_possible(State const& state, Output const& output, std::
   if (data_ == nullptr || state.masks == nullptr) return;
   auto const prefix = std::to_string(output.prefix) + " tokens";
   require(state.state != dead && state.state != Data::ended, "prefix", prefix, "breaks the grammar, or ends");
-  state.masks->with_completion([&](detail::Completion& completion) {
-    require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
-            "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
-    require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
-            static_cast<std::int64_t>(output.prefix) + left,
-            "the grammar needs " + std::to_string(completion.fewest(state.state)) +
-                " tokens more, and the end, after a prefix of " + prefix);
-  });
+  auto& completion = state.masks->completion();
+  require(completion.fits(state.state, detail::Completion::never - 1), "grammar", prefix + " of prefix",
+          "no token, or sequence of tokens, of the vocabulary spells what the grammar wants next");
+  require(left >= 1 && completion.fits(state.state, left - 1), "length.max",
+          static_cast<std::int64_t>(output.prefix) + left,
+          "the grammar needs " + std::to_string(completion.fewest(state.state)) +
+              " tokens more, and the end, after a prefix of " + prefix);
 }
 
 template <class Void>
