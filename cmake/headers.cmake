@@ -122,9 +122,12 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/automaton.hpp
   include/sluice/grammar/detail/character_kinds.hpp
   include/sluice/grammar/detail/compile.hpp
+  include/sluice/grammar/detail/components.hpp
   include/sluice/grammar/detail/fewest_tokens.hpp
   include/sluice/grammar/detail/free_text.hpp
   include/sluice/grammar/detail/gbnf.hpp
+  include/sluice/grammar/detail/gbnf_calls.hpp
+  include/sluice/grammar/detail/gbnf_elements.hpp
   include/sluice/grammar/detail/grammar_definition.hpp
   include/sluice/grammar/detail/interner.hpp
   include/sluice/grammar/detail/json_arrays.hpp
@@ -165,6 +168,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/regex_classes.hpp
   include/sluice/grammar/detail/regex_escapes.hpp
   include/sluice/grammar/detail/regex_tree.hpp
+  include/sluice/grammar/detail/rule_facts.hpp
   include/sluice/grammar/detail/rule_graph.hpp
   include/sluice/grammar/detail/shared_cache.hpp
   include/sluice/grammar/detail/source_reader.hpp
@@ -172,6 +176,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/stable_vector.hpp
   include/sluice/grammar/detail/structural_tag_rules.hpp
   include/sluice/grammar/detail/structure_definition.hpp
+  include/sluice/grammar/detail/tag_rules.hpp
   include/sluice/grammar/detail/text_automaton.hpp
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_classes.hpp

@@ -188,10 +188,21 @@ int main(int argc, char** argv) {
   std::cout << sluice::decode(model, std::vector<std::monostate>(1), hasty, structure)[0].message << '\n';
   // [/short]
 
+  part("named");
+  // [named]
+  auto const point =
+      sluice::Grammar::from_json_schema(R"({"type": "array", "items": {"type": "integer"}, "maxItems": 2})");
+  auto const clock = sluice::Grammar::from_regex("([01]\\d|2[0-3]):[0-5]\\d");
+  auto const visit = sluice::Grammar::from_gbnf("root ::= \"at \" (point | time) (\" until \" time)?", {},
+                                                {{"point", point}, {"time", clock}});
+  for (auto const* const text : {"at [3,-1] until 12:30", "at 23:59", "at 24:00"})
+    std::cout << text << (visit.matches(text) ? "" : " (does not match)") << '\n';
+  // [/named]
+
   part("refused");
   // [refused]
   try {
-    (void)sluice::Grammar::from_gbnf("root ::= sum\nsum ::= sum \"+\" [0-9] | [0-9]");
+    (void)sluice::Grammar::from_gbnf("root ::= sum\nsum ::= sum \"+\" digit | [0-9]");
   } catch (std::invalid_argument const& problem) {
     std::cout << problem.what() << '\n';
   }

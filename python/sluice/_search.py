@@ -49,7 +49,7 @@ class Grammar:
 
     @classmethod
     def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
-        """A grammar in the notation of llama.cpp."""
+        """A grammar in the notation of llama.cpp (GBNF) or xgrammar (EBNF)."""
         return cls("gbnf", text, behind_space=behind_space, longest=longest)
 
     @classmethod

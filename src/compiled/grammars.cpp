@@ -12,7 +12,7 @@
 
 namespace sluice::inline v0 {
 
-template Grammar Grammar::from_gbnf<void>(std::string_view, GrammarLimits const&);
+template Grammar Grammar::from_gbnf<void>(std::string_view, GrammarLimits const&, Grammar::Named const&);
 template Grammar Grammar::from_regex<void>(std::string_view, GrammarLimits const&);
 template Grammar Grammar::from_json_schema<void>(std::string_view, JsonSchemaOptions const&);
 template Grammar Grammar::behind_space<void>() const;

@@ -68,6 +68,192 @@ TEST_CASE("what GBNF says is what matches", "[gbnf]") {
   }
 }
 
+TEST_CASE("what llama.cpp's and xgrammar's tests say of GBNF and EBNF", "[gbnf]") {
+  struct Case {
+    std::string grammar;
+    std::vector<std::string> yes, no;
+  };
+  auto const many = [](std::string const& text, int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += text;
+    return out;
+  };
+  std::vector<Case> const cases{
+      // llama.cpp
+      {"root ::= expr\nexpr ::= term (\"+\" term)*\nterm ::= number\nnumber ::= [0-9]+",
+       {"42", "1+2+3+4+5", "123+456"},
+       {"+", "/ 3", "1+2+3+4+5+", "12a45"}},
+      {"root ::= expression\nexpression ::= term ws ((\"+\"|\"-\") ws term)*\n"
+       "term ::= factor ws ((\"*\"|\"/\") ws factor)*\n"
+       "factor ::= number | variable | \"(\" expression \")\" | function-call\nnumber ::= [0-9]+\n"
+       "variable ::= [a-zA-Z_][a-zA-Z0-9_]*\n"
+       "function-call ::= variable ws \"(\" (expression (\",\" ws expression)*)? \")\"\nws ::= [ \\t\\n\\r]?",
+       {"42", "1*2*3*4*5", "x1+y2", "(a+b)*(c-d)", "func()", "f(g(x),h(y,z))", "a * (b + c) - d / e",
+        "f(g(x), h(y, z))", "123+456*789-123/456+789*123-456/789+123*456-789/123+456*789-123/456+789*123-456"},
+       {"+", "/ 3x", "x + + y", "a * / b", "func(,)", "func(x y)", "(a + b", "x + y)", "a + b * (c - d", "42 +",
+        "func(", "func(x, y + 2", "a * (b + c) - d /", "f(g(x), h(y, z)"}},
+      {"root ::= ... \"abc\" ...",
+       {"abcabcabc", "aaaabcccc", "🔵🟠✅abc❌🟠🔵"},
+       {"aaabcccc", "aaaaabcccc", "aaaabccc", "🔵🟠abc🟠🔵", "🔵🟠✅❌abc❌✅🟠🔵"}},
+      {"root ::= cons+ vowel* cons? (vowel cons)*\nvowel ::= [aeiouy]\ncons ::= [bcdfghjklmnpqrstvwxyz]",
+       {"yes", "no", "noyes", "crwth", "four", "bryyyy"},
+       {"yess", "yesno", "forty", "catyyy"}},
+      {"root ::= (\"0x\" [A-F0-9]{2} \" \"?){3,5}",
+       {"0xFF 0x12 0xAB", "0xFF 0x12 0xAB 0x00 0x00"},
+       {"", "0xFF", "0xFF 0x12", "0xFF 0x12 0xAB 0x00 0x00 0x00"}},
+      {"root ::= ( [x]* )*", {"", "x", "xx"}, {"y", "yy"}},
+      {"root ::= \"a\"{ 4}", {"aaaa"}, {"aaa"}},
+      {"root ::= \"a\"{0,5000}", {"", many("a", 5000)}, {many("a", 5001)}},  // there: any number
+      // refused there, as these begin with themselves
+      {"root ::= \"a\" | root \"a\"", {"a", "aaa"}, {""}},
+      {"root ::= asdf\nasdf ::= \"a\" | foo \"b\"\nfoo ::= \"c\" | asdf \"d\" | \"e\"",
+       {"a", "cb", "eb", "adb", "cbdb"},
+       {"c", "ad", "eb d"}},
+      {"root ::= asdf\nasdf ::= \"a\" | foo \"b\"\nfoo ::= \"c\" | empty asdf \"d\" | \"e\"\nempty ::= \"blah\" | ",
+       {"a", "adb", "blahadb", "blahadbdb", "blahblahadbdb"},
+       {"blaha", "blahblahadb"}},
+      // xgrammar
+      {"\n\nroot::=\"a\"  \"b\" (\"c\"\"d\"\n\"e\") |\n\n\"f\" | \"g\"\n", {"abcde", "f", "g"}, {"ab", ""}},
+      {"root ::= \"a\" ( ) \"b\"\n# at the end", {"ab"}, {"a b"}},
+      {"root ::= \"a\" |\n         \"b\"\n    \"c\" |\nx ::= \"q\"", {"a", "bc", ""}, {"b", "q"}},
+      {"root ::=\nx ::= root", {""}, {"x"}},
+      {"root ::= [a-z] \"\\u0234\" \"\\U00000345\\xff\" [-A-Z] [--] [\\--\\]] \"\\?\\\"\\'\\/あc\" \"👀\" \"\"",
+       {"z\u0234\u0345\u00FF--[?\"'/あc👀"},
+       {"z"}},
+      {"root ::= [\\n\\^\\$\\.\\*\\+\\?\\(\\)\\{\\}\\|\\/]+ \"\\a\\b\\f\\v\\e\\0\"",
+       {std::string("^$.*+?(){}|/\n\a\b\f\v\x1B\0", 19)},
+       {""}},
+      {"root ::= [^] \"x\"",
+       {"ax", "\nx",
+        "é"
+        "x"},
+       {"x", "\xFFx"}},
+      {"root ::= a.b a .b\na ::= \"1\"\nb ::= \"2\"\na.b ::= \"3\"\n", {"31x2", "3152"}, {"1x21x2"}},
+      {"root ::= b {1, 2} \"c\" {2, -1} \"d\" {0} \"e\"{2 , }\nb ::= \"b\" (= \"c\" \"c\" | x)\nx ::= \"\"",
+       {"bccee", "bbcccceee"},
+       {"bcee", "bccde"}},
+      {"root ::= rule {2, 3} \"d\"?\nrule ::= (\"a\" | [bc] {4,}) | \"\"",
+       {"aaa", "abcbc", "bcbcbcbcbc", "bcbcbcbcbcbcbcb", "", "a", "d"},
+       {"aaaa"}},
+      {"root ::= rule1 | (rule1 rule1 rule1 rule3)+\nrule1 ::= rule2\nrule2 ::= [0-9]*\nrule3 ::= [a-z]",
+       {"abc12312398014a", ""},
+       {"a-"}},
+      {"root ::= r1 [0-9]?\nr1 ::= r2 [0-9]? | r4 [0-9]?\nr2 ::= r3 [0-9]? | r2 [0-9]? | r1 [0-9]?\n"
+       "r3 ::= r4 [0-9]? | r5 [0-9]?\nr4 ::= r5 [0-9]? | r6 [0-9]?\nr5 ::= r6 [0-9]? | r7 [0-9]? | r8 [0-9]?\n"
+       "r6 ::= r7 [0-9]? | r1 [0-9]?\nr7 ::= r8 [0-9]? | r9 [0-9]?\nr8 ::= r9 [0-9]? | r7 [0-9]?\nr9 ::= [0-9]?",
+       {"", "0", "0000000000"},
+       {"x", "0x"}},
+      {"root ::= rule1\nrule1 ::= \"{\" rule2 | \"\"\nrule2 ::= root \"}\"", {"", "{{{}}}"}, {"{", "{}{}", "{{}}}"}},
+      {"root ::= \"ID-\" Regex(\"[0-9]{5}\") Regex(\".\")", {"ID-12345\n"}, {"ID-1234x", "ID-12345"}},
+      {"root ::= Regex(\"hello.\", flags=\"i\")", {"HELLO!"}, {"hello\n", "hello"}},
+      {"root ::= Substring(\"abc\", \"de\", \"fg\")",
+       {"", "abc", "de", "abcde", "defg", "abcdefg"},
+       {"ab", "cde", "abcfg"}},
+      {"root ::= TagDispatch(\n  (\"tag1\", r1), (\"tag2\", r2),\n  excludes = (\"abc\", \"def\"), loop_after_dispatch "
+       "= false\n)\n"
+       "r1 ::= \"a\"\nr2 ::= \"b\"",
+       {"", "x ta", "x tag1a", "tag2b"},
+       {"tag1", "tag1b", "tag1a ", "abc", "xdeftag1a"}},
+      {"root ::= TagDispatch((\"t\", r)) \"!\"\nr ::= \"a\"", {"!", "xta!", "tata!!"}, {"t!", "xtb!", "x"}},
+      {"root ::= Regex(\"b\")\nRegex ::= \"a\"", {"ab"}, {"b"}},  // a rule of that name
+  };
+  for (auto const& one : cases) {
+    INFO(one.grammar);
+    auto const grammar = Grammar::from_gbnf(one.grammar);
+    for (auto const& text : one.yes) {
+      CAPTURE(text);
+      CHECK(grammar.matches(text));
+    }
+    for (auto const& text : one.no) {
+      CAPTURE(text);
+      CHECK_FALSE(grammar.matches(text));
+    }
+  }
+}
+
+TEST_CASE("grammars that are given are rules of others", "[gbnf]") {
+  auto const brackets = Grammar::from_gbnf("root ::= \"(\" root* \")\"");
+  auto const maybe = Grammar::from_regex("x{0,3}");
+  auto const schema = Grammar::from_json_schema(R"({"type": "array", "items": {"type": "integer"}, "maxItems": 2})");
+  auto const whole = Grammar::from_gbnf("root ::= maybe s maybe | root \"-\" b | b \"=\" b{2,3}", {},
+                                        {{"b", brackets}, {"maybe", maybe}, {"s", schema}, {"unused", {}}});
+  for (auto const* const text : {"[]", "xxx[1,2]x", "[1]-()-(())", "()=()(())", "()=()()()-()"}) {
+    CAPTURE(text);
+    CHECK(whole.matches(text));
+  }
+  for (auto const* const text : {"", "xxxx[1]", "[1,2,3]", "[1]-x", "()=()", "()=()()()()", "()=(()"}) {
+    CAPTURE(text);
+    CHECK_FALSE(whole.matches(text));
+  }
+  auto const either = Grammar::from_gbnf("root ::= w | m", {}, {{"w", whole}, {"m", maybe}});
+  CHECK(either.matches("xx"));
+  CHECK(either.matches("[1]-()"));
+  CHECK_FALSE(either.matches("xxxx"));
+  CHECK(Grammar::from_gbnf("root ::= any \"!\"", {}, {{"any", Grammar()}}).matches("\xFFx!"));
+  CHECK(Grammar::from_gbnf("", {}, {{"root", brackets}}).matches("(())"));
+  // The same texts, whether rules are compiled before or with the others.
+  std::mt19937_64 random(7);
+  std::vector<std::string> all{""};
+  for (std::size_t i = 0; i < all.size() && all[i].size() < 5; ++i)
+    for (auto const c : {'a', 'b'}) all.push_back(all[i] + c);
+  int compiled = 0;
+  for (int round = 0; round < 200; ++round) {
+    auto const inner = gbnf(RandomGrammar(random, "ab").rules());
+    std::string const outer = "root ::= \"a\" g root? | g{0,2} \"b\" | g | \"b\" g \"a\" g";
+    INFO(inner);
+    if (!problem(inner).empty()) continue;
+    ++compiled;
+    std::string own = "\n" + inner;
+    for (auto at = own.find("root"); at != std::string::npos; at = own.find("root", at + 1)) own.replace(at, 4, "g");
+    auto const given = Grammar::from_gbnf(outer, {}, {{"g", Grammar::from_gbnf(inner)}});
+    auto const written = Grammar::from_gbnf(outer + own);
+    for (auto const& one : all) {
+      INFO(one);
+      REQUIRE(given.matches(one) == written.matches(one));
+    }
+  }
+  CHECK(compiled > 100);
+  auto const why = [&](std::string const& text, Grammar::Named const& grammars, GrammarLimits const& limits = {}) {
+    try {
+      (void)Grammar::from_gbnf(text, limits, grammars);
+    } catch (std::invalid_argument const& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(contains(why("root ::= a\na ::= \"b\"", {{"a", brackets}}), "line 2, column 1: the rule a is a grammar"));
+  CHECK(contains(why("root ::= a", {{"a", brackets}, {"a", maybe}}), "grammars = a: comes twice"));
+  CHECK(contains(why("root ::= a", {{"a", maybe.behind_space()}}), "grammars = a: is behind a space"));
+  CHECK(contains(why("root ::= a root | \"b\"", {{"a", maybe}}), "grammars = a: may be empty and stands before"));
+  CHECK(contains(why("root ::= a", {{"a", schema}}, {.size = 5}), "limits.size = 5"));
+}
+
+TEST_CASE("random rules, whatever they begin with, accept what a recogniser that knows them accepts", "[gbnf]") {
+  std::mt19937_64 random(54);
+  std::vector<std::string> all{""};
+  for (std::size_t i = 0; i < all.size() && all[i].size() < 5; ++i)
+    for (auto const c : {'a', 'b'}) all.push_back(all[i] + c);
+  int compiled = 0;
+  for (int round = 0; round < 600; ++round) {
+    auto const rules = RandomGrammar(random, "ab").rules();
+    auto const text = gbnf(rules);
+    INFO(text);
+    auto const said = problem(text);
+    if (!said.empty()) {
+      REQUIRE(contains(said, "no text obeys"));
+      for (auto const& one : all) REQUIRE_FALSE(recognises(rules, one));
+      continue;
+    }
+    ++compiled;
+    auto const grammar = Grammar::from_gbnf(text);
+    for (auto const& one : all) {
+      INFO(one);
+      REQUIRE(grammar.matches(one) == recognises(rules, one));
+    }
+  }
+  CHECK(compiled > 300);  // others have no text
+}
+
 TEST_CASE("ambiguous grammars are read in a time that does not explode", "[gbnf]") {
   auto const twice = Grammar::from_gbnf("root ::= \"a\" s \"b\" | \"a\" t \"c\"\ns ::= root | \"\"\nt ::= root | \"\"");
   std::string text(200, 'a');
@@ -92,7 +278,8 @@ TEST_CASE("what is no grammar is refused, with its place", "[gbnf]") {
       {"root ::= y\n", "line 1, column 10: the rule y is not defined"},
       {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule root is defined twice"},
       {"root = \"a\"", "line 1, column 6: ::= is missing"},
-      {"my.root ::= \"a\"", "column 3: ::= is missing: a rule's name has letters, digits, - and _"},
+      {"my.root = \"a\"", "column 3: ::= is missing: a rule's name has letters, digits, - and _"},
+      {"my.root ::= \"a\"", "there is no rule root"},
       {"root ::= \"a", "line 1, column 12: ends in the middle"},
       {"root ::= [a", "line 1, column 12: ends in the middle"},
       {"root ::= [z-a]", "column 11: a range whose last character comes before its first"},
@@ -109,12 +296,33 @@ TEST_CASE("what is no grammar is refused, with its place", "[gbnf]") {
       {"root ::= \"\xFF\"", "column 11: is no UTF-8"},
       {"root ::= <think", "column 10: > is missing"},
       {"root ::= é", "a rule cannot go on with"},
-      {"root ::= root \"a\" | \"b\"",
-       "grammar, line 1, column 1: root: left-recursive: the rule begins with itself (root -> root)"},
-      {"root ::= a\na ::= \"x\"? b \"c\"\nb ::= a | \"d\"",
-       "grammar, line 2, column 1: a: left-recursive: the rule begins with itself (a -> b -> a)"},
       {"root ::= \"a\" root", "grammar, line 1, column 1: root: no text obeys this rule"},
+      {"root ::= root \"a\"", "line 1, column 1: root: no text obeys this rule"},
       {std::string("root ::= \"a\0\"", 13) + " <", "column 15: > is missing"},
+      {"root ::= \"a\" b ::= \"c\"", "column 16: a rule cannot go on with :: expected an element, a repetition, |"},
+      {"root ::= \"a\" é", "column 14: a rule cannot go on with é: expected an element"},
+      {"root ::= (\"a\"\nb ::= \"c\"", "line 2, column 1: ) is missing"},
+      {"root ::= \"a\" (=\"b\") \"c\"", "column 21: expected the next rule"},
+      {"root ::= \"a\" (=x)", "the rule x is not defined"},
+      {"root ::= [\\d]", "column 11: the escape \\d is not supported: expected the ranges"},
+      {"root ::= \"\\.\"", "column 11: an unknown escape: expected one of"},
+      {"root ::= []", "column 10: an empty class"},
+      {"::= \"a\"", "column 1: a rule's name is missing"},
+      {"root[max_tokens=3] ::= \"a\"", "column 6: [max_tokens] is not supported: expected ::="},
+      {"root ::= Regex(\"(\")", "column 15: Regex, line 1"},
+      {"root ::= Regex(\"a\", json_string = true)", "json_string = true is not supported"},
+      {"root ::= Regex(\"a\", \"b\")", "expected one text"},
+      {"root ::= Regex(\"a\", flags = \"m\")", "column 29: expected a text of the flags"},
+      {"root ::= Regex(\"a\", x = 1)", "column 21: x is no argument of Regex"},
+      {"root ::= Token(a)", "column 16: expected the number of a token"},
+      {"root ::= Token()", "expected the number of a token"},
+      {"root ::= Substring(1)", "column 20: expected a text"},
+      {"root ::= TagDispatch((\"\", r))\nr ::= \"a\"", "line 1, column 22: expected a pair of a text, not empty"},
+      {"root ::= TagDispatch((\"t\", r))", "line 1, column 28: the rule r is not defined"},
+      {"root ::= TagDispatch(\"t\", r)\nr ::= \"a\"", "line 1, column 22: expected a pair"},
+      {"root ::= TagDispatch((\"t\" r))", "line 1, column 27: expected , or )"},
+      {"root ::= TagDispatch((\"t\", r), stop=true)\nr ::= \"a\"", "column 32: stop is no argument of TagDispatch"},
+      {"root ::= TagDispatch((\"tag\", r), excludes=(\"ta\"))\nr ::= \"a\"", "ta begins a tag, tag"},
   };
   for (auto const& [grammar, why] : cases) {
     auto const what = problem(grammar);

@@ -134,7 +134,7 @@ TEST_CASE("Lark: random rules, left-recursive ones among them, accept what a rec
           "[grammar]") {
   std::mt19937_64 random(54);
   auto const all = texts("ab", 5);
-  int recursive = 0, compiled = 0;
+  int compiled = 0;
   for (int round = 0; round < 400; ++round) {
     auto const rules = RandomGrammar(random, "ab").rules();
     std::string text;
@@ -143,9 +143,6 @@ TEST_CASE("Lark: random rules, left-recursive ones among them, accept what a rec
     INFO(text);
     auto const said = why(text);
     if (said != "accepted") {
-      auto const known = said.find("left-recursive") != std::string::npos;
-      recursive += known ? 1 : 0;
-      if (known) continue;
       REQUIRE(said.find("no text obeys") != std::string::npos);
       for (auto const& one : all) REQUIRE_FALSE(recognises(rules, one));
       continue;
@@ -158,7 +155,6 @@ TEST_CASE("Lark: random rules, left-recursive ones among them, accept what a rec
     }
   }
   CHECK(compiled > 200);  // others have no text
-  CHECK(recursive < 40);  // something that may be empty stands before the recursion
 }
 
 TEST_CASE("Lark: what is ignored may stand behind each lexeme, and nowhere else", "[grammar]") {
@@ -193,7 +189,8 @@ TEST_CASE("Lark: errors say where, and what was expected", "[grammar]") {
       {"start[max_tokens=3]: \"a\"", "column 7: [max_tokens] is not supported: expected lazy or suffix="},
       {"start[capture]: \"a\"", "[capture] is not supported"},
       {"start[lazy: \"a\"", "expected , or ]"},
-      {"start: @x", "other grammars are not supported"},
+      {"start: @x", "column 8: @x: no grammar of that name is given"},
+      {"start: A\nA: @x", "line 2, column 4: @x: a terminal has no grammars within"},
       {"start: %lark {}", "expected %json or %regex"},
       {"%import common.X\nstart: \"a\"", "column 16: common.X is not known: expected one of DIGIT, HEXDIGIT"},
       {"%import python.NAME", "expected common"},

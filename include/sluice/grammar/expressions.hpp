@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ struct GrammarLimits {
 };
 
 namespace detail {
+
+class Automaton;
 
 /// A deterministic automaton over bytes. It begins in state 0; edges of a state are sorted and disjoint.
 struct ByteAutomaton {
@@ -75,8 +78,10 @@ class Expressions {
   };
   struct Rule {
     std::string name;
-    Id expression = -1;     // -1: undefined
-    std::size_t place = 0;  // position in the source
+    Id expression = -1;                        // -1: undefined
+    std::size_t place = 0;                     // position in the source
+    std::shared_ptr<Automaton const> other{};  // its texts, compiled before; then there is no expression
+    bool defined() const { return expression >= 0 || other != nullptr; }
   };
 
   explicit Expressions(GrammarLimits limits) : limits_(limits) { bytes_.fill(-1); }
@@ -169,6 +174,18 @@ class Expressions {
   std::int32_t add_rule(std::string name) {
     rules.push_back({std::move(name)});
     return static_cast<std::int32_t>(rules.size()) - 1;
+  }
+
+  /// A rule whose texts were compiled before. \param other  null: any text
+  template <class Other>
+  std::int32_t add_rule(std::string name, std::shared_ptr<Other const> other) {
+    for (auto const& rule : rules) require(rule.name != name, "grammars", name, "comes twice");
+    require(other == nullptr || !other->behind_space, "grammars", name,
+            "is behind a space: it cannot be part of others");
+    auto const rule = add_rule(std::move(name));
+    if (other == nullptr) rules.back().expression = repeat(byte(0, 255), 0, -1);
+    rules.back().other = std::move(other);
+    return rule;
   }
 
   /// Takes over the rules of others; returns the number to add to theirs.

@@ -27,16 +27,21 @@ class Automaton;
 /// Immutable and shared: a copy costs a reference count.
 class Grammar {
  public:
+  /// Grammars by the names under which another one calls them.
+  using Named = std::vector<std::pair<std::string, Grammar>>;
+
   /// Accepts any text.
   Grammar() = default;
   /// Used by readers of other notations.
   explicit Grammar(std::shared_ptr<detail::Automaton const> automaton) : automaton_(std::move(automaton)) {}
 
-  /// Reads llama.cpp's notation (GBNF); the output must match the rule `root`. See detail::Gbnf for the syntax.
-  /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if one is left-recursive, or
-  ///     if no text matches root; naming the limit for a grammar that exceeds it
+  /// Reads llama.cpp's notation (GBNF), and xgrammar's EBNF; the output must match the rule `root`. See detail::Gbnf for
+  /// the syntax.
+  /// \param grammars  rules that the text may call like its own, and does not define: schemas, expressions, others
+  /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if no text matches root;
+  ///     naming the limit for a grammar that exceeds it
   template <class = void>
-  static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {});
+  static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}, Named const& grammars = {});
 
   /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::Regex for the
   /// syntax.
@@ -72,7 +77,7 @@ class Grammar {
   template <class = void>
   bool matches(std::string_view text) const;
 
-  /// Used by Structure.
+  /// Used by Structure and other readers.
   std::shared_ptr<detail::Automaton const> const& automaton() const { return automaton_; }
 
  private:
@@ -83,7 +88,8 @@ class Grammar {
   std::shared_ptr<std::vector<std::string> const> ignored_;  // null: nothing
 };
 
-SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_gbnf<void>(std::string_view, GrammarLimits const&))
+SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_gbnf<void>(std::string_view, GrammarLimits const&,
+                                                            Grammar::Named const&))
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_regex<void>(std::string_view, GrammarLimits const&))
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_json_schema<void>(std::string_view, JsonSchemaOptions const&))
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::behind_space<void>() const)

@@ -17,11 +17,14 @@ namespace sluice::inline v0 {
 
 /// Reads a grammar in Lark's syntax, with what llguidance adds to it; the output must match the rule `start`. See
 /// docs/structure.md for what is read.
-/// \param schemas  for %json within it
+/// \param schemas   for %json within it
+/// \param grammars  others, which rules call as @name
 /// \throws std::invalid_argument  with line and column, and what was expected; naming what is not supported
 template <class = void>
-Grammar lark_grammar(std::string_view text, JsonSchemaOptions const& schemas = tag_json()) {
+Grammar lark_grammar(std::string_view text, JsonSchemaOptions const& schemas = tag_json(),
+                     Grammar::Named const& grammars = {}) {
   detail::Expressions expressions(schemas.limits);
+  for (auto const& [name, grammar] : grammars) expressions.add_rule(name, grammar.automaton());
   auto const root = detail::Lark::parse(text, schemas, expressions);
   return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
 }

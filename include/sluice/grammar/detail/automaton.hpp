@@ -88,9 +88,12 @@ class Automaton {
   std::array<std::uint8_t, 256> class_of{};
   std::vector<std::uint8_t> first_of;  // [class]: its first byte
 
-  /// The texts of this one, followed by those of another.
+  bool empty_text() const { return nullable[at(root)] != 0; }
+
+  /// Takes over the rules of others, which rank behind its own; returns the number to add to theirs. Classes are not
+  /// computed.
   template <class = void>
-  void append(Automaton const& other) {
+  std::int32_t include(Automaton const& other) {
     auto const place = nodes(), target = static_cast<std::int32_t>(targets.size());
     auto const edge = static_cast<std::int32_t>(edges.size()), loop = static_cast<std::int32_t>(loops.size());
     auto const rule = rules(), terminal = static_cast<std::int32_t>(terminals.size());
@@ -125,8 +128,13 @@ class Automaton {
     auto const ranks = *std::max_element(rank.begin(), rank.end()) + 1;  // all different, for those that are used
     rank.reserve(rank.size() + other.rank.size());
     for (auto const one : other.rank) rank.push_back(one + ranks);
-    // Both are called by one more rule.
-    auto const second = other.root + rule, end = nodes();
+    return rule;
+  }
+
+  /// The texts of this one, followed by those of another.
+  template <class = void>
+  void append(Automaton const& other) {
+    auto const second = include(other) + other.root, end = nodes();  // both are called by one more rule
     places.push_back({.kind = Place::end});
     places.push_back({.kind = Place::call, .to = end, .first = second});
     places.push_back({.kind = Place::call, .to = end + 1, .first = root});

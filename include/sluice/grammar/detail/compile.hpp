@@ -7,6 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/rule_facts.hpp>
 #include <sluice/grammar/detail/rule_graph.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -21,35 +22,6 @@
 
 namespace sluice::inline v0::detail {
 
-/// The reverse of a reference relation: the users of i are the ones that refer to it.
-class Users {
- public:
-  template <class = void>
-  explicit Users(std::size_t count) : begins_(count + 1) {}
-  template <class = void>
-  void add(std::int32_t used, std::int32_t user) {
-    pairs_.emplace_back(used, user);
-  }
-  template <class = void>
-  void sort() {
-    for (auto const& [used, user] : pairs_) ++begins_[static_cast<std::size_t>(used)];
-    std::size_t sum = 0;
-    for (auto& begin : begins_) sum += begin, begin = sum;
-    users_.resize(sum);
-    for (auto const& [used, user] : pairs_) users_[--begins_[static_cast<std::size_t>(used)]] = user;
-  }
-  template <class Take>
-  void for_each(std::int32_t used, Take const& take) const {
-    auto const* const begin = begins_.data() + used;
-    for (auto i = begin[0]; i < begin[1]; ++i) take(users_[i]);
-  }
-
- private:
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;
-  std::vector<std::size_t> begins_;
-  std::vector<std::int32_t> users_;
-};
-
 class Compiler {
  public:
   explicit Compiler(Expressions const& expressions) : x_(expressions) {}
@@ -59,7 +31,7 @@ class Compiler {
   template <class = void>
   Automaton compile(std::int32_t root) {
     a_.root = root;
-    find_facts();
+    find_facts(x_, facts_);
     if (auto const e = x_.rules[at(root)].expression; e >= 0 && facts_.possible[at(e)] == 0)
       refuse(root, "no text obeys this rule: it never ends, or demands the impossible");
     choose_in_place();
@@ -67,7 +39,9 @@ class Compiler {
     a_.places.reserve(at(x_.size()));
     a_.start.assign(x_.rules.size(), -1);
     for (auto const& rule : x_.rules)
-      a_.nullable.push_back(rule.expression < 0 ? 0 : facts_.nullable[at(rule.expression)]);
+      a_.nullable.push_back(rule.expression >= 0                                ? facts_.nullable[at(rule.expression)]
+                            : rule.other != nullptr && rule.other->empty_text() ? 1
+                                                                                : 0);
     for (std::size_t r = 0; r < x_.rules.size(); ++r) origin_.push_back(static_cast<std::int32_t>(r));
     std::vector<std::int32_t> open{root};
     a_.start[at(root)] = 0;
@@ -75,6 +49,10 @@ class Compiler {
       auto const rule = open.back();
       open.pop_back();
       auto const before = a_.places.size();
+      if (is_other(rule)) {
+        others_.push_back(rule);
+        continue;
+      }
       if (rule < count() && x_.rules[at(rule)].expression < 0) refuse(rule, "is not defined");
       auto const expression = rule < count() ? x_.rules[at(rule)].expression : graph.outlined()[at(rule - count())];
       a_.start[at(rule)] = graph.build(expression);
@@ -88,6 +66,7 @@ class Compiler {
     }
     rank();
     a_.terminals = x_.terminals();
+    for (auto const rule : others_) link(rule);
     a_.classify();
     return std::move(a_);
   }
@@ -98,77 +77,18 @@ class Compiler {
   using Place = Automaton::Place;
   std::int32_t count() const { return static_cast<std::int32_t>(x_.rules.size()); }
 
-  /// Finds expressions whose text may be empty, and those that have a text at all.
+  /// Whether it was compiled before.
+  bool is_other(std::int32_t rule) const { return rule < count() && x_.rules[at(rule)].other != nullptr; }
   template <class = void>
-  void find_facts() {
-    find(facts_.nullable, [&](Expressions::Expression const& e) {
-      return e.kind == Kind::automaton && x_.automaton_of(e).states[0].accepts;
-    });
-    find(facts_.possible, [&](Expressions::Expression const& e) {
-      if (e.kind == Kind::automaton)
-        return x_.automaton_of(e).states[0].accepts || x_.automaton_of(e).states[0].edges > 0;
-      return e.kind == Kind::bytes || e.kind == Kind::token ||
-             (e.kind == Kind::call && x_.rules[at(e.rule)].expression < 0);  // refused below
-    });
-  }
-  /// Finds a fact that holds for a sequence of all parts, a choice of any, a repetition of none, and where it is given. Parts
-  /// come before the expressions that contain them, so that few passes find it where most calls come after their rules.
-  template <class Given>
-  void find(std::vector<std::uint8_t>& fact, Given const& given) const {
-    fact.assign(at(x_.size()), 0);
-    for (auto pass = 0; pass < 4; ++pass) {
-      auto missed = false;
-      for (std::int32_t id = 0; id < x_.size(); ++id)
-        if (fact[at(id)] == 0 && holds(fact, id, given)) fact[at(id)] = 1;
-      for (std::int32_t id = 0; id < x_.size() && !missed; ++id)
-        missed = x_[id].kind == Kind::call && fact[at(id)] == 0 && holds(fact, id, given);
-      if (!missed) return;
-    }
-    spread(fact, given);
-  }
-  template <class Given>
-  bool holds(std::vector<std::uint8_t> const& fact, std::int32_t id, Given const& given) const {
-    auto const& e = x_[id];
-    auto const has = [&](std::int32_t part) { return fact[at(part)] != 0; };
-    switch (e.kind) {
-      case Kind::sequence: return std::ranges::all_of(x_.parts(id), has);
-      case Kind::choice: return std::ranges::any_of(x_.parts(id), has);
-      case Kind::repeat: return e.minimum == 0 || has(x_.parts(id)[0]);
-      case Kind::call: return x_.rules[at(e.rule)].expression < 0 ? given(e) : has(x_.rules[at(e.rule)].expression);
-      default: return given(e);
-    }
-  }
-  /// The same along the references, for rules in any order.
-  template <class Given>
-  void spread(std::vector<std::uint8_t>& fact, Given const& given) const {
-    auto const count = at(x_.size());
-    Users parents(count), callers(x_.rules.size()), rules(count);
-    std::vector<std::int32_t> missing(count, 1), open;
-    for (std::int32_t id = 0; id < x_.size(); ++id) {
-      auto const& e = x_[id];
-      if (e.kind == Kind::call) callers.add(e.rule, id);
-      for (auto const part : x_.parts(id)) parents.add(part, id);
-    }
-    for (std::size_t r = 0; r < x_.rules.size(); ++r)  // one that nothing calls need not be defined
-      if (x_.rules[r].expression >= 0) rules.add(x_.rules[r].expression, static_cast<std::int32_t>(r));
-    parents.sort(), callers.sort(), rules.sort();
-    auto const reach = [&](std::int32_t id) {
-      if (missing[at(id)] > 0 && --missing[at(id)] == 0) open.push_back(id);
-    };
-    fact.assign(count, 0);
-    for (std::int32_t id = 0; id < x_.size(); ++id) {
-      auto const& e = x_[id];
-      missing[at(id)] = e.kind == Kind::sequence ? e.count : 1;
-      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) || given(e))
-        missing[at(id)] = 0, open.push_back(id);
-    }
-    while (!open.empty()) {
-      auto const id = open.back();
-      open.pop_back();
-      fact[at(id)] = 1;
-      parents.for_each(id, reach);
-      rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
-    }
+  void link(std::int32_t rule) {
+    auto const& other = *x_.rules[at(rule)].other;
+    auto const limit = x_.limits().size;
+    require(std::int64_t{a_.nodes()} + other.nodes() < limit, "limits.size", limit,
+            "the grammar has more places than that");
+    auto const called = a_.include(other) + other.root, end = a_.nodes();
+    a_.places.push_back({.kind = Place::end});
+    a_.places.push_back({.kind = Place::call, .to = end, .first = called});
+    a_.start[at(rule)] = end + 1;
   }
 
   /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings. A rule
@@ -238,6 +158,7 @@ class Compiler {
   /// The rules with which the texts of a rule can begin.
   template <class = void>
   std::vector<std::int32_t> first_calls(std::int32_t rule) {
+    if (is_other(rule)) return {};
     seen_.resize(a_.places.size(), -1);
     std::vector<std::int32_t> open, out;
     auto const visit = [&](std::int32_t p) {
@@ -313,14 +234,15 @@ class Compiler {
   }
   template <class = void>
   [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
-    auto const& [name, expression, place] = x_.rules[at(rule)];
-    if (!x_.source.empty()) SourceReader("grammar", x_.source, x_.limits()).fail_at(place, name + ": " + why);
-    throw std::invalid_argument("sluice: grammar = " + name + ": " + why);
+    auto const& one = x_.rules[at(rule)];
+    if (!x_.source.empty()) SourceReader("grammar", x_.source, x_.limits()).fail_at(one.place, one.name + ": " + why);
+    throw std::invalid_argument("sluice: grammar = " + one.name + ": " + why);
   }
 
   Expressions const& x_;
   RuleFacts facts_;
   Automaton a_;
+  std::vector<std::int32_t> others_;  // rules that were compiled before
   std::vector<std::int32_t> origin_;  // [rule]: the rule of the expressions that contains it
   std::vector<std::int32_t> seen_;    // [place]: by first_calls()
 };

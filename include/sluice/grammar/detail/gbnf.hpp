@@ -5,6 +5,9 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/grammar/detail/gbnf_calls.hpp>
+#include <sluice/grammar/detail/gbnf_elements.hpp>
+#include <sluice/grammar/detail/left_recursion.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -12,129 +15,154 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace sluice::inline v0::detail {
 
-/// A token's number.
-template <class = void>
-std::int32_t read_token_number(SourceReader& in) {
-  auto const place = in.place();
-  std::int64_t value = 0;
-  while (in.at_digit()) value = (std::min)(value * 10 + (in.peek() - '0'), std::int64_t{1} << 31), in.skip();
-  if (in.place() == place) in.fail("a token's number is missing");
-  if (value > (std::numeric_limits<std::int32_t>::max)()) in.fail_at(place, "is no token's number: it is too large");
-  return static_cast<std::int32_t>(value);
-}
-
-/// <name>, <[number]>, !<...>, <[1-5,9]>, <[^1-5,9]> or <[*]>.
-template <class = void>
-TokenTerminal read_token(SourceReader& in) {
-  auto const place = in.place();
-  TokenTerminal out;
-  out.complement = in.take("!");
-  if (!in.take("<")) in.fail("a token is missing: <name> or <[number]>");
-  if (in.take("[")) {
-    if (in.take("^")) out.complement = !out.complement;
-    if (in.take("*")) out.ranges.emplace_back(0, (std::numeric_limits<std::int32_t>::max)());
-    else do {
-        auto const from = in.place();
-        auto const first = read_token_number(in);
-        auto const last = in.take("-") ? read_token_number(in) : first;
-        if (last < first) in.fail_at(from, "a range whose last token comes before its first");
-        out.ranges.emplace_back(first, last);
-      } while (in.take(","));
-    if (!in.take("]>")) in.fail("]> is missing");
-  } else {
-    auto const from = in.place() - 1;
-    in.take_while([](char c) { return c != '>' && c != '\n' && c != '\r'; });
-    if (!in.take(">")) in.fail_at(from, "> is missing");
-    if (in.place() == from + 2) in.fail_at(from, "the name of a token is missing");
-    out.names.emplace_back(in.from(from));
-  }
-  out.written = in.from(place);
-  return out;
-}
-
 /// llama.cpp's grammar notation, as its grammars/README.md describes it and its parser reads it: `name ::= ...` rules,
 /// "literals", [classes], [^negated], `.`, (groups), |, repetition by * + ? {m} {m,} {m,n}, # comments, escapes
 /// \n \r \t \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH, and tokens: <name> (with its brackets, the name is the token's text), <[number]>, !<...> for any
-/// other token; and as in llguidance, sets <[1-5,9]>, <[^1-5,9]> and <[*]>.
+/// other token; as in llguidance, sets <[1-5,9]>, <[^1-5,9]> and <[*]>; and as in xgrammar's EBNF, rules over several
+/// lines, names with dots, [^] for any character, more escapes, (=...) behind a rule, and calls. Where both differ, what
+/// llama.cpp reads counts: a.b is three elements, unless a rule has that name.
 class Gbnf {
  public:
+  /// Rules that are there already have names, too.
   /// \returns  the rule `root`
   template <class = void>
   static std::int32_t parse(std::string_view text, Expressions& out) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark, as editors of Windows write it
     return Gbnf(text, out).grammar();
   }
 
  private:
   using Id = Expressions::Id;
   template <class = void>
-  Gbnf(std::string_view text, Expressions& out) : in_("grammar", text, out.limits()), out_(out) {}
+  Gbnf(std::string_view text, Expressions& out) : in_("grammar", text, out.limits()), text_(text), out_(out) {
+    for (std::size_t r = 0; r < out.rules.size(); ++r) names_.emplace(out.rules[r].name, static_cast<std::int32_t>(r));
+    used_.assign(out.rules.size(), nowhere);
+  }
 
   template <class = void>
   std::int32_t grammar() {
-    in_.take("\xEF\xBB\xBF");  // a byte order mark, as editors of Windows write it
-    space(true);
+    find_definitions();
+    space();
     while (!in_.end()) rule();
     out_.source = in_.from(0);
     for (std::size_t r = 0; r < used_.size(); ++r)
-      if (out_.rules[r].expression < 0) in_.fail_at(used_[r], "the rule " + out_.rules[r].name + " is not defined");
+      if (used_[r] != nowhere && !out_.rules[r].defined())
+        in_.fail_at(used_[r], "the rule " + out_.rules[r].name + " is not defined");
     auto const root = names_.find("root");
     if (root == names_.end()) in_.fail("there is no rule root");
+    LeftRecursion::remove(out_);
     return root->second;
+  }
+
+  /// The names with which lines define rules.
+  template <class = void>
+  void find_definitions() {
+    constexpr std::size_t longest = 256;  // of names with dots, and of options
+    auto const blank = [&](std::size_t i) { return text_[i] == ' ' || text_[i] == '\t'; };
+    constexpr std::string_view defines = "::=";
+    for (auto at = text_.find(defines); at != std::string_view::npos; at = text_.find(defines, at + defines.size())) {
+      auto end = at;
+      while (end > 0 && blank(end - 1)) --end;
+      if (end > 0 && text_[end - 1] == ']')
+        for (auto i = end; i > 0 && end - i < longest && text_[i - 1] != '\n'; --i)
+          if (text_[i - 1] == '[') {
+            end = i - 1;
+            break;
+          }
+      auto begin = end;
+      while (begin > 0 && GbnfElements::is_name(text_[begin - 1])) --begin;
+      auto line = begin;
+      while (line > 0 && blank(line - 1)) --line;
+      if (begin == end || (line > 0 && text_[line - 1] != '\n' && text_[line - 1] != '\r')) continue;
+      auto const name = text_.substr(begin, end - begin);
+      auto const dotted = name.find('.') != std::string_view::npos;
+      if (dotted && name.size() > longest) continue;
+      defined_.insert(name);
+      if (dotted) dotted_ = (std::max)(dotted_, name.size());
+    }
   }
 
   template <class = void>
   void rule() {
     auto const place = in_.place();
-    auto const rule = name();
-    if (out_.rules[index(rule)].expression >= 0)
-      in_.fail_at(place, "the rule " + out_.rules[index(rule)].name + " is defined twice");
-    space(false);
+    auto const text = word();
+    if (text.empty()) in_.fail("a rule's name is missing: expected a rule, name ::= ...");
+    if (in_.peek() == '[') options();
+    space();
     if (!in_.take("::="))
       in_.fail(in_.peek() == '.' ? "::= is missing: a rule's name has letters, digits, - and _" : "::= is missing");
-    space(true);
-    auto const expression = alternatives(0, false);
+    auto const rule = named(text);
+    auto const& known = out_.rules[index(rule)];
+    if (known.other != nullptr) in_.fail_at(place, "the rule " + known.name + " is a grammar that is given");
+    if (known.defined()) in_.fail_at(place, "the rule " + known.name + " is defined twice");
+    auto const expression = alternatives(0);
     out_.rules[index(rule)].expression = expression, out_.rules[index(rule)].place = place;
-    if (!in_.end() && in_.peek() != '\n' && in_.peek() != '\r')
-      in_.fail(std::string("a rule cannot go on with ") + in_.peek());
-    space(true);
+    if (in_.take("(=")) {  // what xgrammar may assume to follow: it restricts nothing
+      static_cast<void>(alternatives(1));
+      if (!in_.take(")")) in_.fail(") is missing");
+      if (!space() && !in_.end()) in_.fail("expected the next rule behind (=...)");
+    }
+    if (!in_.end() && !at_definition()) {
+      auto const end = in_.place();
+      static_cast<void>(in_.character());
+      in_.fail_at(end, "a rule cannot go on with " + std::string(in_.from(end)) +
+                           ": expected an element, a repetition, | or the next rule, on a line of its own");
+    }
+  }
+
+  /// Attributes as xgrammar has them, of which none is here.
+  template <class = void>
+  [[noreturn]] void options() {
+    in_.skip();
+    space();
+    auto const place = in_.place();
+    in_.fail_at(place, "[" + std::string(in_.take_while(GbnfElements::is_name)) +
+                           "] is not supported: expected ::= behind the name of a rule");
   }
 
   template <class = void>
-  Id alternatives(std::int32_t nesting, bool nested) {
-    std::vector<Id> choices{sequence(nesting, nested)};
-    while (in_.take("|")) {
-      space(true);
-      choices.push_back(sequence(nesting, nested));
-    }
+  Id alternatives(std::int32_t nesting) {
+    std::vector<Id> choices;
+    do choices.push_back(sequence(nesting));
+    while (in_.take("|"));
     return out_.choice(choices);
   }
 
+  /// Ends where the next rule begins, on a line of its own.
   template <class = void>
-  Id sequence(std::int32_t nesting, bool nested) {
+  Id sequence(std::int32_t nesting) {
     std::vector<Id> parts;
-    for (;; space(nested)) {
+    for (;;) {
+      if (space() && at_definition()) return out_.sequence(parts);
       auto const c = in_.peek();
-      if (c == '"') parts.push_back(literal());
+      if (c == '"') parts.push_back(out_.text(GbnfElements::text(in_)));
       else if (c == '[') parts.push_back(characters());
-      else if (c == '.') in_.skip(), parts.push_back(out_.characters({{0, last_character}}));
-      else if (c == '(') parts.push_back(group(nesting));
-      else if (is_word(c)) {
-        auto const place = in_.place();
-        auto const called = name();
-        if (used_[index(called)] == nowhere) used_[index(called)] = place;
-        parts.push_back(out_.call(called));
-      } else if (c == '*' || c == '+' || c == '?' || c == '{') repetition(parts);
+      else if (c == '(' && in_.peek(1) != '=') parts.push_back(group(nesting));
+      else if (c == '*' || c == '+' || c == '?' || c == '{') repetition(parts);
       else if (c == '<' || c == '!') parts.push_back(out_.token(read_token(in_)));
-      else return out_.sequence(parts);
+      else {
+        auto const place = in_.place();
+        auto const called = word();
+        if (in_.peek() == '(' && GbnfCalls::known(called) && !defined_.contains(called)) {
+          parts.push_back(GbnfCalls::read(called, in_, out_,
+                                          [&](std::string_view name, std::size_t from) { return call(name, from); }));
+        } else if (!called.empty()) {
+          parts.push_back(call(called, place));
+        } else {
+          if (c != '.') return out_.sequence(parts);
+          in_.skip();
+          parts.push_back(out_.characters({{0, last_character}}));
+        }
+      }
     }
   }
 
@@ -143,8 +171,7 @@ class Gbnf {
     if (nesting >= in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
     in_.skip();
-    space(true);
-    auto const id = alternatives(nesting + 1, true);
+    auto const id = alternatives(nesting + 1);
     if (!in_.take(")")) in_.fail(") is missing");
     return id;
   }
@@ -157,26 +184,19 @@ class Gbnf {
     if (in_.take("+")) minimum = 1;
     else if (in_.take("?")) maximum = 1;
     else if (in_.take("{")) {
-      blank();
+      space();
       minimum = maximum = in_.count();
-      blank();
+      space();
       if (in_.take(",")) {
-        blank();
+        space();
         maximum = in_.at_digit() ? in_.count() : -1;
-        blank();
+        if (maximum < 0) in_.take("-1");  // as xgrammar prints it
+        space();
       }
       if (!in_.take("}")) in_.fail("} is missing");
       if (maximum >= 0 && maximum < minimum) in_.fail_at(place, "a repetition of less than its minimum");
     } else in_.skip();
     parts.back() = out_.repeat(parts.back(), minimum, maximum);
-  }
-
-  template <class = void>
-  Id literal() {
-    in_.skip();
-    std::string bytes;
-    while (!in_.take("\"")) append_utf8(bytes, character());
-    return out_.text(bytes);
   }
 
   template <class = void>
@@ -187,76 +207,71 @@ class Gbnf {
     std::vector<CharacterRange> ranges;
     while (!in_.take("]")) {
       auto const from = in_.place();
-      CharacterRange range{character(), 0};
+      CharacterRange range{GbnfElements::character(in_, true), 0};
       range.last = range.first;
-      if (in_.peek() == '-' && in_.peek(1) != ']') in_.skip(), range.last = character();
+      if (in_.peek() == '-' && in_.peek(1) != ']') in_.skip(), range.last = GbnfElements::character(in_, true);
       if (range.last < range.first) in_.fail_at(from, "a range whose last character comes before its first");
       ranges.push_back(range);
     }
-    if (ranges.empty()) in_.fail_at(place, "an empty class");
+    if (ranges.empty() && !negative) in_.fail_at(place, "an empty class: expected a character");
     normalise(ranges);
     return out_.characters(negative ? negated(ranges) : ranges);
   }
 
+  // Names.
+  /// The name of a rule that comes next; a dot belongs to one that is defined like that.
   template <class = void>
-  char32_t character() {
+  std::string_view word() {
     auto const place = in_.place();
-    if (!in_.take("\\")) return in_.character();
-    auto const c = in_.end() ? '\0' : in_.peek();
-    in_.skip();
-    switch (c) {
-      case 'n': return U'\n';
-      case 'r': return U'\r';
-      case 't': return U'\t';
-      case '\\':
-      case '"':
-      case '[':
-      case ']':
-      case '-': return static_cast<unsigned char>(c);
-      case 'x': return in_.hexadecimal(2);
-      case 'u':
-      case 'U': break;
-      default: in_.fail_at(place, "an unknown escape");
+    std::size_t size = 0;
+    while (size <= dotted_ && GbnfElements::is_name(in_.peek(size))) ++size;
+    if (size > 0 && size <= dotted_ && defined_.contains(text_.substr(place, size))) {
+      in_.skip(size);
+      return in_.from(place);
     }
-    auto const value = in_.hexadecimal(c == 'u' ? 4 : 8);
-    if (value > last_character || is_surrogate(value)) in_.fail_at(place, "is no Unicode character");
-    return value;
+    return in_.take_while([](char c) { return c != '.' && GbnfElements::is_name(c); });
   }
-
+  /// Whether a rule begins here.
   template <class = void>
-  std::int32_t name() {
+  bool at_definition() {
     auto const place = in_.place();
-    while (is_word(in_.peek())) in_.skip();
-    if (in_.place() == place) in_.fail("a rule's name is missing");
-    auto const [it, fresh] = names_.try_emplace(std::string(in_.from(place)), 0);
-    if (fresh) it->second = out_.add_rule(it->first), used_.push_back(nowhere);
+    auto found = !word().empty();
+    if (found && in_.peek() == '[') {
+      in_.take_while([](char c) { return c != ']' && c != '\n'; });
+      found = in_.take("]");
+    }
+    in_.take_while([](char c) { return c == ' ' || c == '\t'; });
+    found = found && in_.at("::=");
+    in_.go_to(place);
+    return found;
+  }
+  template <class = void>
+  Id call(std::string_view name, std::size_t place) {
+    auto const called = named(name);
+    if (used_[index(called)] == nowhere) used_[index(called)] = place;
+    return out_.call(called);
+  }
+  template <class = void>
+  std::int32_t named(std::string_view name) {
+    auto const [it, fresh] = names_.try_emplace(std::string(name), 0);
+    if (fresh) it->second = out_.add_rule(it->first), used_.resize(out_.rules.size(), nowhere);
     return it->second;
   }
 
-  static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  }
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   template <class = void>
-  void blank() {
-    while (in_.peek() == ' ' || in_.peek() == '\t') in_.skip();
-  }
-  /// Skips blanks and comments, and line ends too where a rule may continue after them.
-  template <class = void>
-  void space(bool lines) {
-    for (;; in_.skip()) {
-      if (in_.peek() == '#')
-        while (!in_.end() && in_.peek() != '\n' && in_.peek() != '\r') in_.skip();
-      auto const c = in_.peek();
-      if (c != ' ' && c != '\t' && !(lines && (c == '\n' || c == '\r'))) return;
-    }
+  bool space() {
+    return GbnfElements::space(in_);
   }
 
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   SourceReader in_;
+  std::string_view text_;
   Expressions& out_;
   std::unordered_map<std::string, std::int32_t> names_;
-  std::vector<std::size_t> used_;  // [rule]: first use
+  std::unordered_set<std::string_view> defined_;  // where lines begin
+  std::size_t dotted_ = 0;                        // the longest of these with dots
+  std::vector<std::size_t> used_;                 // [rule]: first use
 };
 
 }  // namespace sluice::inline v0::detail

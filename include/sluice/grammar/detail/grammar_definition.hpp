@@ -33,8 +33,9 @@ Grammar Grammar::compiled(detail::Expressions const& expressions, std::int32_t r
 }
 
 template <class Void>
-Grammar Grammar::from_gbnf(std::string_view text, GrammarLimits const& limits) {
+Grammar Grammar::from_gbnf(std::string_view text, GrammarLimits const& limits, Named const& grammars) {
   detail::Expressions expressions(limits);
+  for (auto const& [name, grammar] : grammars) expressions.add_rule(name, grammar.automaton());
   auto const root = detail::Gbnf::parse(text, expressions);
   return compiled<Void>(expressions, root);
 }

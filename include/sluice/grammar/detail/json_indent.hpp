@@ -79,7 +79,7 @@ class JsonIndent {
 
   template <class = void>
   std::int32_t rule_of(std::int32_t rule, std::int32_t depth) {
-    auto const& [name, expression, place] = from_.rules[at(rule)];
+    auto const& [name, expression, place, other] = from_.rules[at(rule)];
     if (expression >= 0 && dependent_[at(expression)] == 0) depth = 0;
     auto const [it, fresh] = rules_.try_emplace({rule, depth}, -1);
     if (fresh) {

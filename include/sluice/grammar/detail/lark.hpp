@@ -36,6 +36,7 @@ namespace sluice::inline v0::detail {
 class Lark {
  public:
   using Id = Expressions::Id;
+  /// Rules that are there already are grammars that others call as @name.
   /// \returns  a rule
   template <class = void>
   static std::int32_t parse(std::string_view text, JsonSchemaOptions const& schemas, Expressions& out) {
@@ -50,6 +51,7 @@ class Lark {
         text_(text),
         schemas_(schemas),
         out_(out),
+        given_(static_cast<std::int32_t>(out.rules.size())),
         g_(LarkReader::read(text, out.limits())),
         rules_(g_.definitions.size(), -1),
         open_(g_.definitions.size()),
@@ -80,9 +82,7 @@ class Lark {
       out_.rules[at(root)].expression = first;
     }
     out_.source = text_;
-    std::erase(rules_, -1);
-    if (ignored_ >= 0) rules_.push_back(ignored_);
-    LeftRecursion::remove(out_, rules_);
+    LeftRecursion::remove(out_);
     return root;
   }
 
@@ -141,6 +141,10 @@ class Lark {
         auto const root = within(node.place, [&] { return JsonSchema::compile(node.text, schemas_, own, nullptr); });
         return behind(out_.call(out_.include(own) + root));
       }
+      case Kind::grammar:
+        for (std::int32_t r = 0; r < given_; ++r)
+          if (out_.rules[at(r)].name == node.text) return behind(out_.call(r));
+        in_.fail_at(node.place, "@" + node.text + ": no grammar of that name is given");
       case Kind::text:
         if (node.text.empty()) return out_.empty();
         [[fallthrough]];
@@ -265,6 +269,7 @@ class Lark {
       }
       case Kind::token: in_.fail_at(node.place, node.token.written + ": a terminal has no tokens within");
       case Kind::json: in_.fail_at(node.place, "%json: a terminal has none within");
+      case Kind::grammar: in_.fail_at(node.place, "@" + node.text + ": a terminal has no grammars within");
       case Kind::both:
       case Kind::but: break;
     }
@@ -306,6 +311,7 @@ class Lark {
   std::string_view text_;
   JsonSchemaOptions const& schemas_;
   Expressions& out_;
+  std::int32_t given_;  // rules
   LarkGrammar g_;
   std::vector<std::int32_t> rules_;  // [definition]
   std::vector<std::uint8_t> open_;   // [definition]: it is being read

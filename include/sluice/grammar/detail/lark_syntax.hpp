@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/grammar/detail/gbnf.hpp>
+#include <sluice/grammar/detail/gbnf_elements.hpp>
 #include <sluice/grammar/detail/json_value.hpp>
 #include <sluice/grammar/detail/source_reader.hpp>
 #include <sluice/grammar/detail/utf8.hpp>
@@ -24,11 +24,25 @@ namespace sluice::inline v0::detail {
 
 /// What a grammar in Lark's syntax says. Nodes refer to each other by number.
 struct LarkGrammar {
-  enum class Kind : std::uint8_t { text, regex, range, name, sequence, choice, repeat, both, but, token, json, parts };
+  enum class Kind : std::uint8_t {
+    text,
+    regex,
+    range,
+    name,
+    sequence,
+    choice,
+    repeat,
+    both,
+    but,
+    token,
+    json,
+    parts,
+    grammar
+  };
   struct Node {
     Kind kind = Kind::sequence;
     std::size_t place = 0;
-    std::string text{};                      // text, regex, name; json: the schema
+    std::string text{};                      // text, regex, name, grammar; json: the schema
     std::string flags{};                     // text: i or none; regex
     std::vector<std::int32_t> parts{};       // of sequence, choice, both; one of repeat and but
     std::int32_t minimum = 0, maximum = -1;  // repeat
@@ -337,7 +351,8 @@ class LarkReader {
     if (c == '"') return literal();
     if (c == '/') return regex();
     if (c == '<') return add({.kind = Kind::token, .place = place, .token = read_token(in_)});
-    if (c == '@') in_.fail("other grammars are not supported: write %json {...}, or their rules");
+    if (in_.take("@"))
+      return add({.kind = Kind::grammar, .place = place, .text = std::string(in_.take_while(is_word))});
     if (in_.take("%json")) {
       space(true);
       return add({.kind = Kind::json, .place = in_.place(), .text = std::string(json())});

@@ -7,6 +7,7 @@
 
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/rule_facts.hpp>
 #include <sluice/grammar/expressions.hpp>
 
 #include <algorithm>
@@ -19,14 +20,6 @@
 #include <vector>
 
 namespace sluice::inline v0::detail {
-
-/// Facts about the expressions and rules that compile() provides for their graphs.
-struct RuleFacts {
-  std::vector<std::uint8_t> nullable;  // [expression]: its text may be empty
-  std::vector<std::uint8_t> possible;  // [expression]: it has a text; others are left out
-  std::vector<std::uint8_t> in_place;  // [rule]: is inlined where it is called
-  std::vector<std::int64_t> weight;    // [expression]: about how many places it needs, with repetitions written out
-};
 
 /// Builds the graph of one rule after another (Thompson 1968).
 class RuleGraph {
