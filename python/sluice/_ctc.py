@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ AnyLanguageModel = Union[NGrams, AnyModel, Callable[[list[int]], Any]]
 _HYPOTHESIS, _WORD, _RANGE = struct.Struct("@PPPNddPN"), struct.Struct("@iiiiif"), struct.Struct("@ii")
 assert _HYPOTHESIS.size == C.sizeof(CFramesHypothesis) and _WORD.size == C.sizeof(CFramesWord)
 _HYPOTHESES = CFramesResult.hypotheses.offset
+_NUMBERS = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 BLANKS = ("", "<blank>", "[blank]", "<blk>", "<ctc>", "<pad>", "[PAD]")
 
 
@@ -78,7 +80,11 @@ class FramesHypothesis:
     @property
     def text(self) -> str:
         """Without space at its ends."""
-        return "".join([self._texts[token] for token in self.tokens]).strip()
+        return self._spelt().strip()
+
+    def _spelt(self) -> str:
+        """What its labels write. Their numbers are read as characters, which str.translate replaces without a loop of Python's."""
+        return self._tokens.decode(_NUMBERS, "surrogatepass").translate(self._texts)
 
     @property
     def tokens(self) -> list[int]:
@@ -265,12 +271,14 @@ class CtcDecoder:
         errors
             "raise": the first failure of a matrix is raised (DecodingError). "return": each result says what failed.
         """
-        arrays = self._arrays(matrices, lengths)
-        handle = self._default
-        if hotwords is not None or search is not None:
-            handle = self._other(search, hotwords)
+        arrays = self._arrays(matrices, lengths, "matrices")
+        handle = self._default if hotwords is None and search is None else self._other(search, hotwords)
+        return self._decode(arrays, handle, threads, errors)
+
+    def _decode(self, arrays: list[Any], handle: SearchHandle, threads: int, errors: Errors) -> list[FramesResult]:
         count = len(arrays)
-        threads = min(count, whole(threads, "threads", 0) or _processors())
+        threads = whole(threads, "threads", 0)
+        threads = 1 if count == 1 else min(count, threads or _processors())
         if count == 0:
             return []
         arguments = self._handle, handle.handle, (CCtcMatrix * count)(*map(self._matrix, arrays)), count, threads
@@ -290,7 +298,7 @@ class CtcDecoder:
 
     def align(self, matrix: Any, text: Text) -> CtcAlignment:
         """Where the labels of a text are, on its likeliest alignment (forced alignment)."""
-        arrays = self._arrays(matrix, None)
+        arrays = self._arrays(matrix, None, "matrix")
         if len(arrays) != 1:
             raise ArgumentError(f"sluice: matrix: {len(arrays)} of them: must be one")
         tokens, count = token_array(self.spell(text), "text")
@@ -303,10 +311,15 @@ class CtcDecoder:
 
     def spell(self, text: Text) -> list[int]:
         """The labels of a text: the longest that fit, from its beginning on. Spaces are the separator."""
+        return self._spell(text, "text")
+
+    # What follows is not for users.
+
+    def _spell(self, text: Text, name: str) -> list[int]:
         if not isinstance(text, (str, bytes)):
-            return [self._label(label, "text") for label in listed(text, "text", "labels")]
+            return [self._label(label, name) for label in listed(text, name, "labels")]
         if isinstance(text, bytes):
-            raise TypeError(f"sluice: text = {text!r}: must be a string")
+            raise TypeError(f"sluice: {name} = {text!r}: must be a string")
         if self._pieces and not text.startswith(" "):
             text = " " + text
         tokens, at = [], 0
@@ -316,12 +329,10 @@ class CtcDecoder:
                 if token is not None:
                     break
             else:
-                raise ArgumentError(f"sluice: text = {text!r}: no label is {text[at]!r}")
+                raise ArgumentError(f"sluice: {name} = {text!r}: no label is {text[at]!r}")
             tokens.append(token)
             at += length
         return tokens
-
-    # What follows is not for users.
 
     def _blank(self, blank: str | int | None) -> int:
         if blank is None:
@@ -370,11 +381,11 @@ class CtcDecoder:
         if isinstance(lexicon, (str, os.PathLike)):
             return self._lexicon_file(pathlib.Path(lexicon))
         if not isinstance(lexicon, Mapping):
-            return [(expect(word, str, "lexicon", "a list of words"), self.spell(word)) for word in listed(lexicon, "lexicon", "words")]
+            return [(expect(word, str, "lexicon", "a list of words"), self._spell(word, "lexicon")) for word in listed(lexicon, "lexicon", "words")]
         made = []
         for word, given in lexicon.items():
             several = not isinstance(given, str) and len(given) > 0 and not isinstance(given[0], (str, int)) and not hasattr(given[0], "__index__")
-            made += [(expect(word, str, "lexicon", "a dictionary of words"), self.spell(one)) for one in (given if several else [given])]
+            made += [(expect(word, str, "lexicon", "a dictionary of words"), self._spell(one, "lexicon")) for one in (given if several else [given])]
         return made
 
     def _lexicon_file(self, file: pathlib.Path) -> list[tuple[str, list[int]]]:
@@ -425,7 +436,7 @@ class CtcDecoder:
     def _create_with(self, options: Any, model: Any, tokens: Any) -> int:
         """With a language model that is run."""
         size = len(self.labels)
-        if not hasattr(model, "vocabulary") and callable(model):
+        if not hasattr(model, "vocabulary") and callable(model) and not isinstance(model, type) and not hasattr(model, "forward"):
             model = FunctionModel(model, Vocabulary(size, self.blank, self.blank))
         if tokens is None and getattr(model, "token_bytes", None) is not None:
             found = {bytes(text, "utf-8") if isinstance(text, str) else bytes(text): i for i, text in reversed(list(enumerate(model.token_bytes)))}
@@ -474,7 +485,7 @@ class CtcDecoder:
         pairs = hotwords.items() if isinstance(hotwords, Mapping) else [(word, self._boost) for word in hotwords]
         phrases, seen = [], set()
         for word, boost in pairs:
-            tokens = self.spell(" ".join(word.split()) if isinstance(word, str) else word)
+            tokens = self._spell(" ".join(word.split()) if isinstance(word, str) else word, "hotwords")
             if not tokens:
                 raise ArgumentError(f"sluice: hotwords: {word!r}: must not be empty")
             if self._separator is not None:
@@ -484,7 +495,7 @@ class CtcDecoder:
                 phrases.append(BiasedPhrase(spellings=[tokens], boost=real(boost, "hotword_boost")))
         return Bias(phrases, lead=1 if self._separator is not None else 0) if phrases else None
 
-    def _arrays(self, matrices: Any, lengths: Any) -> list[Any]:
+    def _arrays(self, matrices: Any, lengths: Any, name: str) -> list[Any]:
         """Matrices of float32 whose lines have no gaps."""
         numpy = need_numpy("CtcDecoder")
         if isinstance(matrices, (list, tuple)) and len(matrices) > 0 and getattr(matrices[0], "ndim", 0) == 2:
@@ -492,9 +503,9 @@ class CtcDecoder:
         elif isinstance(matrices, (list, tuple)) and len(matrices) == 0:
             return []
         else:
-            whole_array = numpy.asarray(matrices, dtype=numpy.float32)
+            whole_array = _floats(numpy, matrices, name)
             if whole_array.ndim not in (2, 3):
-                raise ArgumentError(f"sluice: matrices: an array of {whole_array.ndim} dimensions: must be [T, V], [B, T, V], or a list of [T, V]")
+                raise ArgumentError(f"sluice: {name}: an array of {whole_array.ndim} dimensions: must be [T, V], [B, T, V], or a list of [T, V]")
             given = [whole_array] if whole_array.ndim == 2 else list(whole_array)
         if lengths is not None:
             counts = [whole(one, f"lengths[{i}]", 0) for i, one in enumerate(lengths.tolist() if hasattr(lengths, "tolist") else lengths)]
@@ -507,7 +518,7 @@ class CtcDecoder:
         return [self._array(numpy, one, i) for i, one in enumerate(given)]
 
     def _array(self, numpy: Any, given: Any, number: int) -> Any:
-        array = numpy.asarray(given, dtype=numpy.float32)
+        array = _floats(numpy, given, f"matrices[{number}]")
         if array.ndim != 2 or array.shape[1] != len(self.labels):
             raise ArgumentError(f"sluice: matrices[{number}] is {list(array.shape)}: must be [frames, {len(self.labels)}], a column for each label")
         if self._kind == "probs":
@@ -628,7 +639,7 @@ class CtcStream(TextStream):
         if self._over:
             raise Error("sluice: the stream has ended")
         results = []
-        for array in self._decoder._arrays(frames, None):
+        for array in self._decoder._arrays(frames, None, "frames"):
             self._come += array.shape[0]
             results += self._decode(C.byref(self._decoder._matrix(array)), False)
         return results
@@ -649,6 +660,13 @@ def _free_stream(handle: int, needs: Any, end: Callable[[], None] | None) -> Non
     library.sluice_ctc_stream_free(handle)  # which `needs` outlives
     if end is not None:
         end()
+
+
+def _floats(numpy: Any, given: Any, name: str) -> Any:
+    try:
+        return numpy.asarray(given, dtype=numpy.float32)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"sluice: {name}: must be numbers, [T, V], [B, T, V], or a list of [T, V]: {error}") from None
 
 
 def _labels(labels: Any) -> list[str]:
