@@ -59,14 +59,13 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
     "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "Draft",
-    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
-    "FramesWord", "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
+    "EarlyStopping", "EarlyStoppingRule", "Endpoint", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
+    "FramesWord", "FunctionModel", "Fused", "FusionWeights", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
     "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram",
     "ParticleSample", "Penalties", "PredictorRows", "Proposal", "Pruning", "RefusedError", "Request", "Result",
     "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream", "Submission",
-    "SuffixCache", "ToolCall", "ToolCallEvent", "ToolCallParser", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy", "TransducerNetwork",
-    "TransducerStream",
-    "TransducerOrder", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
+    "SuffixCache", "ToolCall", "ToolCallEvent", "ToolCallParser", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy",
+    "TransducerNetwork", "TransducerOrder", "TransducerStream", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
     "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode", "detect_watermark",
     "generate", "presets",
 ]

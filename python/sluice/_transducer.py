@@ -13,6 +13,7 @@ from ._ctc import AnyLanguageModel, CtcDecoder, FramesResult, FusionWeights, Tex
 from ._decode import Errors, calling, checked
 from ._library import (ArgumentError, CTransducerFunctions, Error, Frames, Parts, Release, Start, StepView, create, library, listed, need_numpy,
                        token_array, void_p, whole)
+from ._model import State
 from ._scores import lines_of
 from ._search import Grammar
 from .options import TransducerBeam, TransducerGreedy
@@ -192,7 +193,7 @@ class _Network:
 
     STOPPED = -1
 
-    def __init__(self, network: Any, size: int, state: Any):
+    def __init__(self, network: Any, size: int, state: State):
         self.network, self.state, self.kept = network, state, None
         kind = getattr(network, "kind", "logits")
         if kind not in ("logits", "log_probs"):

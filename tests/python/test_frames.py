@@ -312,6 +312,14 @@ class LanguageModels(unittest.TestCase):
                  "unknown = -1")]:
             with self.assertRaisesRegex(sluice.ArgumentError, message):
                 call()
+        class Module:  # of torch, say
+            def __call__(self, tokens): ...
+            forward = __call__
+        for given in Module(), sluice.FunctionModel, 3:
+            with self.assertRaisesRegex(TypeError, "has no vocabulary.*a model of transformers by sluice.huggingface"):
+                sluice.CtcDecoder(LABELS, language_model=given)
+        with self.assertRaisesRegex(TypeError, "has no vocabulary.*a model of transformers by sluice.huggingface"):
+            sluice.generate(Module(), [[0]])
         model.abilities = sluice.Abilities()
         with self.assertRaisesRegex(sluice.ArgumentError, "not ragged"):
             sluice.CtcDecoder(LABELS, language_model=model, language_model_tokens=model.tokens)
@@ -365,7 +373,11 @@ class Labels(unittest.TestCase):
         decoder = sluice.CtcDecoder(LABELS)
         for call, message in [
                 (lambda: decoder.decode(np.zeros((3, 5))), r"matrices\[0\] is \[3, 5\]: must be \[frames, 4\]"),
-                (lambda: decoder.decode(np.zeros(4)), "1 dimensions"),
+                (lambda: decoder.decode(np.zeros(4)), "matrices: an array of 1 dimensions"),
+                (lambda: decoder.decode("abc"), "matrices: must be numbers"),
+                (lambda: decoder.decode(np.array([frames(0), frames(0)[:2]], object)), "matrices: must be numbers"),
+                (lambda: decoder.stream().append(np.zeros(4)), "frames: an array of 1 dimensions"),
+                (lambda: sluice.CtcDecoder(LABELS, hotwords=["abc"]), "hotwords = 'abc': no label is 'c'"),
                 (lambda: decoder.decode(frames(0)[None], [9]), r"lengths\[0\] = 9: the matrix has 5"),
                 (lambda: decoder.decode(frames(0)[None], [1, 2]), "lengths has 2 entries"),
                 (lambda: decoder.decode(frames(0), search=sluice.CtcBeamSearch(width=0)), "width = 0"),
