@@ -498,6 +498,8 @@ class CtcDecoder:
     def _arrays(self, matrices: Any, lengths: Any, name: str) -> list[Any]:
         """Matrices of float32 whose lines have no gaps."""
         numpy = need_numpy("CtcDecoder")
+        if lengths is None and isinstance(matrices, numpy.ndarray) and matrices.ndim == 2:
+            return [self._array(numpy, matrices, 0)]
         if isinstance(matrices, (list, tuple)) and len(matrices) > 0 and getattr(matrices[0], "ndim", 0) == 2:
             given = list(matrices)
         elif isinstance(matrices, (list, tuple)) and len(matrices) == 0:
@@ -532,8 +534,8 @@ class CtcDecoder:
 
     @staticmethod
     def _matrix(array: Any) -> Any:
-        frames = array.shape[0]
-        return CCtcMatrix(array.ctypes.data, frames, array.strides[0] // 4)
+        seen = array.__array_interface__
+        return CCtcMatrix(seen["data"][0], seen["shape"][0], array.strides[0] // 4)
 
     def _results(self, made: int, count: int) -> list[FramesResult]:
         """Copies of all results of a handle, which is freed."""
