@@ -158,7 +158,7 @@ class TransducerStream(TextStream):
         print(stream.finish().text)         # as decode() of the whole, bit for bit
 
     Where the search has an Endpoint, append() returns the results of utterances that it has ended; what follows is the next one, for which the
-    network is told to start the same source again, and whose frames keep their numbers.
+    network is told to start the same source again, and whose frames keep their numbers. One that is dropped before its end does not call `release`.
     """
 
     def __init__(self, transducer: Transducer, source: Any, search: Any):

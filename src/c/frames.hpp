@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -133,25 +134,44 @@ struct FramesView {
 
 struct AllCtcWorkers;
 
+/// Numbers of a model that several decoders use. Decoders may be freed by any thread.
+class NumberPool {
+ public:
+  std::int32_t take() {
+    std::scoped_lock const lock(mutex_);
+    return all_.take();
+  }
+  void drop(std::span<std::int32_t const> numbers) {
+    std::scoped_lock const lock(mutex_);
+    for (auto const number : numbers) all_.drop(number);
+    all_.forget_freed();
+  }
+
+ private:
+  std::mutex mutex_{};
+  detail::Numbered all_{};
+};
+
 /// The numbers that one decoder gives out, as numbers of a model that several decoders use.
 class SharedNumbers {
  public:
-  explicit SharedNumbers(std::shared_ptr<detail::Numbered> all) : all_(std::move(all)) {}
+  explicit SharedNumbers(std::shared_ptr<NumberPool> all) : all_(std::move(all)) {}
+  SharedNumbers(SharedNumbers const&) = delete;
+  SharedNumbers& operator=(SharedNumbers const&) = delete;
   SharedNumbers(SharedNumbers&&) = default;
   SharedNumbers& operator=(SharedNumbers&&) = delete;
   ~SharedNumbers() {
-    for (auto const number : numbers_) all_->drop(number);
-    if (all_ != nullptr) all_->forget_freed();
+    if (all_ != nullptr) all_->drop(numbers_);
   }
 
-  std::shared_ptr<detail::Numbered> const& all() const { return all_; }
+  std::shared_ptr<NumberPool> const& all() const { return all_; }
   std::int32_t operator()(std::int32_t own) {
     while (own >= static_cast<std::int32_t>(numbers_.size())) numbers_.push_back(all_->take());
     return own < 0 ? own : numbers_[static_cast<std::size_t>(own)];
   }
 
  private:
-  std::shared_ptr<detail::Numbered> all_;
+  std::shared_ptr<NumberPool> all_;
   std::vector<std::int32_t> numbers_{};
 };
 
@@ -161,7 +181,7 @@ class LanguageSlots {
   using Source = void const*;
   static constexpr Abilities abilities{.ragged = true};  // as sluice_ctc_create has seen to
 
-  LanguageSlots(AnyModel<void const*>& model, std::shared_ptr<detail::Numbered> slots)
+  LanguageSlots(AnyModel<void const*>& model, std::shared_ptr<NumberPool> slots)
       : model_(model), numbers_(std::move(slots)) {}
 
   Vocabulary vocabulary() const { return model_.vocabulary(); }
@@ -206,8 +226,8 @@ struct sluice_ctc {
   sluice::AnyModel<void const*>* model = nullptr;  // in place of that: a language model that is run
   std::vector<sluice::Token> model_tokens{};       // [labels]: its token for each
   sluice::FusionWeights weights{};                 // of it
-  std::shared_ptr<sluice::detail::Numbered> slots = std::make_shared<sluice::detail::Numbered>();  // of it
-  sluice::TokenTrie trie{};                                                                        // of the texts
+  std::shared_ptr<sluice::c::NumberPool> slots = std::make_shared<sluice::c::NumberPool>();  // of it
+  sluice::TokenTrie trie{};                                                                  // of the texts
   std::shared_ptr<sluice::c::AllCtcWorkers> workers{};  // none: texts of other models of frames
 
   /// The words of an output.

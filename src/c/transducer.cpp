@@ -44,9 +44,7 @@ class TableOfParts {
   using Source = Utterance;
 
   explicit TableOfParts(sluice_transducer_functions const& functions)
-      : functions_(functions),
-        utterances_(std::make_shared<detail::Numbered>()),
-        states_(std::make_shared<detail::Numbered>()) {
+      : functions_(functions), utterances_(std::make_shared<NumberPool>()), states_(std::make_shared<NumberPool>()) {
     require(functions.frames != nullptr, "frames", "null", "must be a function");
     require(functions.start != nullptr, "start", "null", "must be a function");
     require(functions.predict != nullptr, "predict", "null", "must be a function");
@@ -113,7 +111,7 @@ class TableOfParts {
 
  private:
   TableOfParts(sluice_transducer_functions const& functions, TransducerTokens tokens,
-               std::shared_ptr<detail::Numbered> utterances, std::shared_ptr<detail::Numbered> states)
+               std::shared_ptr<NumberPool> utterances, std::shared_ptr<NumberPool> states)
       : functions_(functions),
         tokens_(std::move(tokens)),
         utterances_(std::move(utterances)),

@@ -606,7 +606,8 @@ SLUICE_API sluice_status sluice_transducer_decode(sluice_transducer* transducer,
 /* An utterance whose frames come while it is decoded, as with sluice_ctc_stream_create; its functions are those of sluice_ctc_stream, freed
  * before `transducer` and `texts`. sluice_ctc_stream_append, with null as its frames, asks `frames(source)` how many have come; those
  * before the last one that join was asked for may be forgotten (not with order 1), but for what an endpoint leaves: frames have their
- * numbers of the source in all utterances of a stream. One thread at a time uses a transducer and all its streams. */
+ * numbers of the source in all utterances of a stream. One thread at a time uses a transducer and all its streams; any may free one. One that is
+ * freed before its end does not call `release`. */
 SLUICE_API sluice_status sluice_transducer_stream(sluice_transducer* transducer, sluice_search const* search,
                                                   sluice_ctc const* texts, void const* source,
                                                   sluice_ctc_stream** stream);
