@@ -45,7 +45,7 @@ from ._server import Server, Stream, Submission
 from ._suffix import SuffixCache, WithSuffixCache
 from ._tools import ToolCall, ToolCallEvent, ToolCallParser
 from ._trace import Trace
-from ._transducer import JoinerRows, PredictorRows, Transducer, TransducerNetwork
+from ._transducer import JoinerRows, PredictorRows, Transducer, TransducerNetwork, TransducerStream
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
 from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint,
                       FinishedHypotheses, Greedy, LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
@@ -59,13 +59,13 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
     "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "Draft",
-    "EarlyStopping", "EarlyStoppingRule", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
-    "FramesWord", "FunctionModel", "Fused", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
+    "EarlyStopping", "EarlyStoppingRule", "Endpoint", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
+    "FramesWord", "FunctionModel", "Fused", "FusionWeights", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
     "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram",
     "ParticleSample", "Penalties", "PredictorRows", "Proposal", "Pruning", "RefusedError", "Request", "Result",
     "Row", "Rows", "Sample", "Search", "Server", "Stage", "StochasticBeam", "Stream", "Submission",
-    "SuffixCache", "ToolCall", "ToolCallEvent", "ToolCallParser", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy", "TransducerNetwork",
-    "TransducerOrder", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
+    "SuffixCache", "ToolCall", "ToolCallEvent", "ToolCallParser", "Trace", "Transducer", "TransducerBeam", "TransducerGreedy",
+    "TransducerNetwork", "TransducerOrder", "TransducerStream", "UNLIMITED", "Vocabulary", "Watermark", "WatermarkDetection", "WatermarkKey",
     "WatermarkPrf", "WatermarkScheme", "WatermarkWindow", "WithSuffixCache", "decode", "detect_watermark",
     "generate", "presets",
 ]

@@ -3,31 +3,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as C
 import html
 import math
 import os
 import pathlib
 import struct
+import sys
+import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union
 
-from ._decode import DecodingError
-from ._language import NGrams
+from ._decode import DecodingError, Errors, calling, checked
+from ._language import AnyModel, Native, NGrams, native
 from ._library import (ArgumentError, CCtcMatrix, CCtcOptions, CFramesHypothesis, CFramesResult, CFramesWord, Error, Tokens, bytes_array, call, create, expect,
                        i32, library, listed, need_numpy, real, size_t, text_bytes, token_array, void_p, whole)
-from ._model import State
+from ._model import FunctionModel, State, Vocabulary
 from ._search import Bias, BiasedPhrase, Grammar, Search, SearchHandle
 from .options import CtcBeamSearch
 
 Text = Union[str, Sequence[Union[str, int]]]
 """A text of labels: a string, which is spelt with the longest labels that fit, or its labels one by one, as strings or numbers."""
 
+AnyLanguageModel = Union[NGrams, AnyModel, Callable[[list[int]], Any]]
+"""What counts beside frames: n-grams, or a model, which is run, or a function from the labels so far to the scores of the next one."""
+
 _HYPOTHESIS, _WORD, _RANGE = struct.Struct("@PPPNddPN"), struct.Struct("@iiiiif"), struct.Struct("@ii")
 assert _HYPOTHESIS.size == C.sizeof(CFramesHypothesis) and _WORD.size == C.sizeof(CFramesWord)
 _HYPOTHESES = CFramesResult.hypotheses.offset
+_NUMBERS = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 BLANKS = ("", "<blank>", "[blank]", "<blk>", "<ctc>", "<pad>", "[PAD]")
 
 
@@ -73,7 +80,11 @@ class FramesHypothesis:
     @property
     def text(self) -> str:
         """Without space at its ends."""
-        return "".join([self._texts[token] for token in self.tokens]).strip()
+        return self._spelt().strip()
+
+    def _spelt(self) -> str:
+        """What its labels write. Their numbers are read as characters, which str.translate replaces without a loop of Python's."""
+        return self._tokens.decode(_NUMBERS, "surrogatepass").translate(self._texts)
 
     @property
     def tokens(self) -> list[int]:
@@ -197,7 +208,12 @@ class CtcDecoder:
         Texts consist of these words: a list of words, a dictionary of words with a spelling or a list of spellings of each (a spelling is a
         string, or a list of labels), or a file with a word and its labels in each line.
     language_model
-        NGrams, or a file of them; of words, or with language_model_of = "labels" of labels.
+        NGrams, or a file of them; of words, or with language_model_of = "labels" of labels. Or any model (as decode takes them), which is run: a row
+        for each new text, those of all matrices in one call of a step. Or a function from the labels so far, blank first, to the scores
+        (logits) of all labels; that of the blank is the end's. Then one thread at a time uses the decoder and its streams; others wait.
+    language_model_tokens
+        The model's token for each label; -1: none, so the label is impossible. None: they are those with the same token_bytes, if the model has
+        these, or else the labels.
     weights
         FusionWeights of it.
     hotwords
@@ -217,8 +233,8 @@ class CtcDecoder:
     def __init__(self, labels: Sequence[str] | Mapping[str, int], blank: str | int | None = None, search: CtcBeamSearch | None = None, *,
                  kind: Literal["logits", "log_probs", "probs"] = "logits",
                  lexicon: Mapping[str, Any] | Iterable[str] | str | os.PathLike[str] | None = None,
-                 language_model: NGrams | str | os.PathLike[str] | None = None, weights: FusionWeights | None = None,
-                 language_model_of: Literal["words", "labels"] = "words",
+                 language_model: AnyLanguageModel | str | os.PathLike[str] | None = None, weights: FusionWeights | None = None,
+                 language_model_of: Literal["words", "labels"] = "words", language_model_tokens: Sequence[int] | None = None,
                  hotwords: Iterable[Text] | Mapping[str, float] | None = None, hotword_boost: float = 4.0, grammar: Grammar | None = None,
                  separator: str | None = None):
         self.labels = _labels(labels)
@@ -233,13 +249,15 @@ class CtcDecoder:
         self._lexicon = [] if lexicon is None else self._spellings(lexicon)
         self._boost, self._hotwords, self._grammar = real(hotword_boost, "hotword_boost"), hotwords, grammar
         self._grammars: dict[Grammar, int] = {}
+        self._state, self._lock = State(), threading.Lock()
+        self._model: Native | None = None  # a language model that is run
         self._handle = self._create(language_model, FusionWeights() if weights is None else expect(
-            weights, FusionWeights, "weights", "FusionWeights(...)"), language_model_of)
-        weakref.finalize(self, _free, self._handle, self._grammars)
+            weights, FusionWeights, "weights", "FusionWeights(...)"), language_model_of, language_model_tokens)
+        weakref.finalize(self, _free, self._handle, self._grammars, self._model)
         self._default = self._search_handle(self.search, hotwords)
 
     def decode(self, matrices: Any, lengths: Sequence[int] | None = None, *, hotwords: Iterable[Text] | Mapping[str, float] | None = None,
-               search: CtcBeamSearch | None = None, threads: int = 0, errors: Literal["raise", "return"] = "raise") -> list[FramesResult]:
+               search: CtcBeamSearch | None = None, threads: int = 0, errors: Errors = "raise") -> list[FramesResult]:
         """The texts of matrices: a result of each, in order.
 
         matrices
@@ -253,26 +271,24 @@ class CtcDecoder:
         errors
             "raise": the first failure of a matrix is raised (DecodingError). "return": each result says what failed.
         """
-        if errors not in ("raise", "return"):
-            raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
-        arrays = self._arrays(matrices, lengths)
-        handle = self._default
-        if hotwords is not None or search is not None:
-            handle = self._other(search, hotwords)
+        arrays = self._arrays(matrices, lengths, "matrices")
+        handle = self._default if hotwords is None and search is None else self._other(search, hotwords)
+        return self._decode(arrays, handle, threads, errors)
+
+    def _decode(self, arrays: list[Any], handle: SearchHandle, threads: int, errors: Errors) -> list[FramesResult]:
         count = len(arrays)
-        threads = min(count, whole(threads, "threads", 0) or _processors())
+        threads = whole(threads, "threads", 0)
+        threads = 1 if count == 1 else min(count, threads or _processors())
         if count == 0:
             return []
-        made = create("ctc_decode", self._handle, handle.handle, (CCtcMatrix * count)(*map(self._matrix, arrays)), count, threads)
-        try:
-            results = [self._result(library.sluice_frames_results_at(made, i).contents, i) for i in range(count)]
-        finally:
-            library.sluice_frames_results_free(made)
-        if errors == "raise":
-            for result in results:
-                if not result.ok:
-                    raise DecodingError(result)
-        return results
+        arguments = self._handle, handle.handle, (CCtcMatrix * count)(*map(self._matrix, arrays)), count, threads
+        if self._model is None:
+            return checked(self._state, self._results(create("ctc_decode", *arguments), count), errors)
+        with self._lock:
+            with calling(self._state, errors):
+                made = create("ctc_decode", *arguments)
+            self._model.forget()
+            return checked(self._state, self._results(made, count), errors)
 
     def stream(self, *, hotwords: Iterable[Text] | Mapping[str, float] | None = None, search: CtcBeamSearch | None = None) -> CtcStream:
         """A text whose frames come while it is decoded."""
@@ -282,7 +298,7 @@ class CtcDecoder:
 
     def align(self, matrix: Any, text: Text) -> CtcAlignment:
         """Where the labels of a text are, on its likeliest alignment (forced alignment)."""
-        arrays = self._arrays(matrix, None)
+        arrays = self._arrays(matrix, None, "matrix")
         if len(arrays) != 1:
             raise ArgumentError(f"sluice: matrix: {len(arrays)} of them: must be one")
         tokens, count = token_array(self.spell(text), "text")
@@ -295,10 +311,15 @@ class CtcDecoder:
 
     def spell(self, text: Text) -> list[int]:
         """The labels of a text: the longest that fit, from its beginning on. Spaces are the separator."""
+        return self._spell(text, "text")
+
+    # What follows is not for users.
+
+    def _spell(self, text: Text, name: str) -> list[int]:
         if not isinstance(text, (str, bytes)):
-            return [self._label(label, "text") for label in listed(text, "text", "labels")]
+            return [self._label(label, name) for label in listed(text, name, "labels")]
         if isinstance(text, bytes):
-            raise TypeError(f"sluice: text = {text!r}: must be a string")
+            raise TypeError(f"sluice: {name} = {text!r}: must be a string")
         if self._pieces and not text.startswith(" "):
             text = " " + text
         tokens, at = [], 0
@@ -308,12 +329,10 @@ class CtcDecoder:
                 if token is not None:
                     break
             else:
-                raise ArgumentError(f"sluice: text = {text!r}: no label is {text[at]!r}")
+                raise ArgumentError(f"sluice: {name} = {text!r}: no label is {text[at]!r}")
             tokens.append(token)
             at += length
         return tokens
-
-    # What follows is not for users.
 
     def _blank(self, blank: str | int | None) -> int:
         if blank is None:
@@ -362,11 +381,11 @@ class CtcDecoder:
         if isinstance(lexicon, (str, os.PathLike)):
             return self._lexicon_file(pathlib.Path(lexicon))
         if not isinstance(lexicon, Mapping):
-            return [(expect(word, str, "lexicon", "a list of words"), self.spell(word)) for word in listed(lexicon, "lexicon", "words")]
+            return [(expect(word, str, "lexicon", "a list of words"), self._spell(word, "lexicon")) for word in listed(lexicon, "lexicon", "words")]
         made = []
         for word, given in lexicon.items():
             several = not isinstance(given, str) and len(given) > 0 and not isinstance(given[0], (str, int)) and not hasattr(given[0], "__index__")
-            made += [(expect(word, str, "lexicon", "a dictionary of words"), self.spell(one)) for one in (given if several else [given])]
+            made += [(expect(word, str, "lexicon", "a dictionary of words"), self._spell(one, "lexicon")) for one in (given if several else [given])]
         return made
 
     def _lexicon_file(self, file: pathlib.Path) -> list[tuple[str, list[int]]]:
@@ -385,7 +404,7 @@ class CtcDecoder:
             made.append((fields[0], tokens))
         return made
 
-    def _create(self, language_model: Any, weights: FusionWeights, of: str) -> int:
+    def _create(self, language_model: Any, weights: FusionWeights, of: str, tokens: Any) -> int:
         options = CCtcOptions(size=C.sizeof(CCtcOptions), labels=len(self.labels), blank=self.blank, log_probs=self._kind != "logits",
                               bonus=real(weights.bonus, "weights.bonus"), unknown=real(weights.unknown, "weights.unknown"))
         weight = C.c_double(real(weights.weight, "weights.weight"))
@@ -402,13 +421,39 @@ class CtcDecoder:
             kept.append(words)
         if of not in ("words", "labels"):
             raise ArgumentError(f'sluice: language_model_of = {of!r}: must be "words" or "labels"')
-        if language_model is not None:
+        if isinstance(language_model, (NGrams, str, os.PathLike)):
             table = language_model if isinstance(language_model, NGrams) else NGrams.open(language_model)
             options.ngrams = table._handle
             kept.append(table)
             if of == "labels":
                 options.ngram_words, _ = token_array(table.find(self.labels), "labels")
+        elif language_model is not None:
+            return self._create_with(options, language_model, tokens)
+        if tokens is not None:
+            raise ArgumentError("sluice: language_model_tokens: given: needs a language_model that is run: a model, or a function")
         return create("ctc_create", C.byref(options))
+
+    def _create_with(self, options: Any, model: Any, tokens: Any) -> int:
+        """With a language model that is run."""
+        size = len(self.labels)
+        if not hasattr(model, "vocabulary") and callable(model) and not isinstance(model, type) and not hasattr(model, "forward"):
+            model = FunctionModel(model, Vocabulary(size, self.blank, self.blank))
+        if tokens is None and getattr(model, "token_bytes", None) is not None:
+            found = {bytes(text, "utf-8") if isinstance(text, str) else bytes(text): i for i, text in reversed(list(enumerate(model.token_bytes)))}
+            tokens = [found.get(text.encode(), -1) for text in self._texts]
+        if tokens is not None:
+            options.model_tokens, count = token_array(tokens, "language_model_tokens")
+            if count != size:
+                raise ArgumentError(f"sluice: language_model_tokens has {count} entries: must be {size}, one for each label")
+        elif (its := getattr(getattr(model, "vocabulary", None), "size", size)) != size:
+            raise ArgumentError(f"sluice: language_model: has {its} tokens, and there are {size} labels: language_model_tokens says which is which")
+        self._model = native(model, self._state, "language_model")
+        options.model = self._model.handle
+        try:
+            return create("ctc_create", C.byref(options))
+        except BaseException:
+            self._model.free()
+            raise
 
     def _compiled(self, grammar: Grammar) -> int:
         expect(grammar, Grammar, "grammar", "Grammar.gbnf(...), Grammar.regex(...) or Grammar.json_schema(...)")
@@ -440,7 +485,7 @@ class CtcDecoder:
         pairs = hotwords.items() if isinstance(hotwords, Mapping) else [(word, self._boost) for word in hotwords]
         phrases, seen = [], set()
         for word, boost in pairs:
-            tokens = self.spell(" ".join(word.split()) if isinstance(word, str) else word)
+            tokens = self._spell(" ".join(word.split()) if isinstance(word, str) else word, "hotwords")
             if not tokens:
                 raise ArgumentError(f"sluice: hotwords: {word!r}: must not be empty")
             if self._separator is not None:
@@ -450,17 +495,19 @@ class CtcDecoder:
                 phrases.append(BiasedPhrase(spellings=[tokens], boost=real(boost, "hotword_boost")))
         return Bias(phrases, lead=1 if self._separator is not None else 0) if phrases else None
 
-    def _arrays(self, matrices: Any, lengths: Any) -> list[Any]:
+    def _arrays(self, matrices: Any, lengths: Any, name: str) -> list[Any]:
         """Matrices of float32 whose lines have no gaps."""
         numpy = need_numpy("CtcDecoder")
+        if lengths is None and isinstance(matrices, numpy.ndarray) and matrices.ndim == 2:
+            return [self._array(numpy, matrices, 0)]
         if isinstance(matrices, (list, tuple)) and len(matrices) > 0 and getattr(matrices[0], "ndim", 0) == 2:
             given = list(matrices)
         elif isinstance(matrices, (list, tuple)) and len(matrices) == 0:
             return []
         else:
-            whole_array = numpy.asarray(matrices, dtype=numpy.float32)
+            whole_array = _floats(numpy, matrices, name)
             if whole_array.ndim not in (2, 3):
-                raise ArgumentError(f"sluice: matrices: an array of {whole_array.ndim} dimensions: must be [T, V], [B, T, V], or a list of [T, V]")
+                raise ArgumentError(f"sluice: {name}: an array of {whole_array.ndim} dimensions: must be [T, V], [B, T, V], or a list of [T, V]")
             given = [whole_array] if whole_array.ndim == 2 else list(whole_array)
         if lengths is not None:
             counts = [whole(one, f"lengths[{i}]", 0) for i, one in enumerate(lengths.tolist() if hasattr(lengths, "tolist") else lengths)]
@@ -473,7 +520,7 @@ class CtcDecoder:
         return [self._array(numpy, one, i) for i, one in enumerate(given)]
 
     def _array(self, numpy: Any, given: Any, number: int) -> Any:
-        array = numpy.asarray(given, dtype=numpy.float32)
+        array = _floats(numpy, given, f"matrices[{number}]")
         if array.ndim != 2 or array.shape[1] != len(self.labels):
             raise ArgumentError(f"sluice: matrices[{number}] is {list(array.shape)}: must be [frames, {len(self.labels)}], a column for each label")
         if self._kind == "probs":
@@ -487,8 +534,15 @@ class CtcDecoder:
 
     @staticmethod
     def _matrix(array: Any) -> Any:
-        frames = array.shape[0]
-        return CCtcMatrix(array.ctypes.data, frames, array.strides[0] // 4)
+        seen = array.__array_interface__
+        return CCtcMatrix(seen["data"][0], seen["shape"][0], array.strides[0] // 4)
+
+    def _results(self, made: int, count: int) -> list[FramesResult]:
+        """Copies of all results of a handle, which is freed."""
+        try:
+            return [self._result(library.sluice_frames_results_at(made, i).contents, i) for i in range(count)]
+        finally:
+            library.sluice_frames_results_free(made)
 
     def _result(self, seen: Any, number: int) -> FramesResult:
         """A copy of a sluice_frames_result."""
@@ -499,38 +553,19 @@ class CtcDecoder:
                       if count else FramesHypothesis(b"", b"", b"", b"", log_prob, score, texts, lexicon)
                       for tokens, frames, log_probs, count, log_prob, score, words, word_count
                       in _HYPOTHESIS.iter_unpack(read(address, seen.count * _HYPOTHESIS.size) if seen.count else b"")]
-        return FramesResult(hypotheses, seen.frames, seen.failure.decode(), seen.message.decode(errors="replace"), number)
+        message = seen.message.decode(errors="replace")
+        return FramesResult(hypotheses, seen.frames, seen.failure.decode(), message, number, self._state.cause_of(message) if message else None)
 
 
-class CtcStream:
-    """A text whose frames come while it is decoded, of CtcDecoder.stream(). One thread at a time uses it.
+class TextStream:
+    """What CtcStream and TransducerStream share. One thread at a time uses a stream."""
 
-        stream = decoder.stream()
-        for frames in microphone:           # [some, V]
-            stream.append(frames)
-            print(stream.settled)           # what is certain so far
-        print(stream.finish().text)         # as decode() of the whole, bit for bit
-
-    Where the search has an Endpoint, append() returns the results of utterances that it has ended; what follows is the next one.
-    """
-
-    def __init__(self, decoder: CtcDecoder, search: SearchHandle):
-        self._decoder, self._over = decoder, False
-        self._handle = create("ctc_stream_create", decoder._handle, search.handle)
-        self._frames = 0  # that no result is of
-        finalizer = weakref.finalize(self, _free_stream, self._handle, decoder)
+    def __init__(self, decoder: CtcDecoder, handle: int, needs: Any, end: Callable[[], None] | None = None):
+        self._decoder, self._handle, self._over = decoder, handle, False
+        self._calls = needs is not decoder or decoder._model is not None  # whether decoding calls what Python has written
+        self._done = 0  # frames that results are of
+        finalizer = weakref.finalize(self, _free_stream, handle, needs, end)
         finalizer.atexit = False
-
-    def append(self, frames: Any) -> list[FramesResult]:
-        """Decodes more frames, [any, V]. Returns the results of utterances that an endpoint has ended."""
-        if self._over:
-            raise Error("sluice: the stream has ended")
-        arrays = self._decoder._arrays(frames, None)
-        results = []
-        for array in arrays:
-            self._frames += array.shape[0]
-            results += self._append(array, False)
-        return results
 
     @property
     def tokens(self) -> list[int]:
@@ -548,37 +583,92 @@ class CtcStream:
         """The result, as nothing more will come; of the last utterance, where there are endpoints."""
         if self._over:
             raise Error("sluice: the stream has ended")
+        left = self._left()
         self._over = True
-        return self._append(None, True)[-1] if self._frames else FramesResult([], 0)
+        return self._decode(None, True)[-1] if left else FramesResult([], 0)
 
-    def _append(self, array: Any, last: bool) -> list[FramesResult]:
-        matrix = None if array is None else C.byref(self._decoder._matrix(array))
+    def _left(self) -> int:
+        """Frames that no result is of."""
+        raise NotImplementedError
+
+    def _decode(self, matrix: Any, last: bool) -> list[FramesResult]:
         results: list[FramesResult] = []
-        ended = i32()
-        call("ctc_stream_append", self._handle, matrix, last, C.byref(ended))
-        while ended.value:
-            seen = C.POINTER(CFramesResult)()
-            call("ctc_stream_result", self._handle, C.byref(seen))
-            results.append(self._decoder._result(seen.contents, 0))
-            self._frames -= results[-1].frames
-            if not results[-1].ok:
-                self._over = True
-                raise DecodingError(results[-1])
-            if last:
-                break
-            call("ctc_stream_next", self._handle)
-            call("ctc_stream_append", self._handle, None, False, C.byref(ended))
+        state, ended, seen = self._decoder._state, i32(), C.POINTER(CFramesResult)()
+
+        def append(frames: Any) -> None:
+            try:
+                with calling(state, "raise") if self._calls else contextlib.nullcontext():
+                    call("ctc_stream_append", self._handle, frames, last, C.byref(ended))
+            except Error:
+                if self._calls:
+                    checked(state, [], "raise")  # what a model raised is the reason
+                raise
+
+        with self._decoder._lock if self._calls else contextlib.nullcontext():
+            append(matrix)
+            while ended.value:
+                call("ctc_stream_result", self._handle, C.byref(seen))
+                result = self._decoder._result(seen.contents, 0)
+                results.append(result)
+                self._done += result.frames
+                self._over = self._over or not result.ok
+                checked(state, [result], "raise")
+                if last:
+                    break
+                call("ctc_stream_next", self._handle)
+                append(None)
         return results
 
 
-def _free(handle: int, grammars: dict[Grammar, int]) -> None:
+class CtcStream(TextStream):
+    """A text whose frames come while it is decoded, of CtcDecoder.stream(). One thread at a time uses it.
+
+        stream = decoder.stream()
+        for frames in microphone:           # [some, V]
+            stream.append(frames)
+            print(stream.settled)           # what is certain so far
+        print(stream.finish().text)         # as decode() of the whole, bit for bit
+
+    Where the search has an Endpoint, append() returns the results of utterances that it has ended; what follows is the next one.
+    """
+
+    def __init__(self, decoder: CtcDecoder, search: SearchHandle):
+        super().__init__(decoder, create("ctc_stream_create", decoder._handle, search.handle), decoder)
+        self._come = 0
+
+    def append(self, frames: Any) -> list[FramesResult]:
+        """Decodes more frames, [any, V]. Returns the results of utterances that an endpoint has ended."""
+        if self._over:
+            raise Error("sluice: the stream has ended")
+        results = []
+        for array in self._decoder._arrays(frames, None, "frames"):
+            self._come += array.shape[0]
+            results += self._decode(C.byref(self._decoder._matrix(array)), False)
+        return results
+
+    def _left(self) -> int:
+        return self._come - self._done
+
+
+def _free(handle: int, grammars: dict[Grammar, int], model: Native | None) -> None:
     for grammar in grammars.values():
         library.sluice_grammar_free(grammar)
     library.sluice_ctc_free(handle)
+    if model is not None:
+        model.free()
 
 
-def _free_stream(handle: int, decoder: CtcDecoder) -> None:
-    library.sluice_ctc_stream_free(handle)  # which the decoder outlives
+def _free_stream(handle: int, needs: Any, end: Callable[[], None] | None) -> None:
+    library.sluice_ctc_stream_free(handle)  # which `needs` outlives
+    if end is not None:
+        end()
+
+
+def _floats(numpy: Any, given: Any, name: str) -> Any:
+    try:
+        return numpy.asarray(given, dtype=numpy.float32)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"sluice: {name}: must be numbers, [T, V], [B, T, V], or a list of [T, V]: {error}") from None
 
 
 def _labels(labels: Any) -> list[str]:

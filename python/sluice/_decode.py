@@ -224,6 +224,32 @@ def _interruptible(state: State) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+Errors = Literal["raise", "return"]
+
+
+@contextlib.contextmanager
+def calling(state: State, errors: Errors) -> Iterator[None]:
+    """Around a call of the library that calls what Python has written. With "raise", the first thing that raises ends it."""
+    if errors not in ("raise", "return"):
+        raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
+    state.errors, state.stopped_by = {}, None
+    state.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
+    with _interruptible(state):
+        yield
+
+
+def checked(state: State, results: list[Any], errors: Errors) -> list[Any]:
+    """The results of such a call, or what ended it, or with "raise" the first that failed."""
+    if state.stopped_by is not None:
+        stopped, state.stopped_by, state.errors = state.stopped_by, None, {}
+        raise stopped
+    if errors == "raise":
+        for result in results:
+            if not result.ok:
+                raise DecodingError(result)
+    return results
+
+
 class Decoder:
     """A model, ready to decode: keeps what `decode` would make for each call, above all compiled grammars.
 
@@ -355,7 +381,7 @@ class Decoder:
         return number, trace, (prompt, prefix, seed)
 
     def decode(self, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
-               errors: Literal["raise", "return"] = "raise") -> list[Result]:
+               errors: Errors = "raise") -> list[Result]:
         """Decodes requests, `batch` of them together, and returns their results in order. The batch changes speed, never results.
 
         requests
@@ -366,8 +392,6 @@ class Decoder:
             "raise": what the model raises is raised, once and at once, and so is the first failure of a request, at the end
             (DecodingError). "return": each result says what failed.
         """
-        if errors not in ("raise", "return"):
-            raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
         batch = whole(batch, "batch", 1)
         if self._served:
             raise Error("sluice: the model belongs to a server until that is closed")
@@ -379,8 +403,6 @@ class Decoder:
         its_search = self._search(Greedy() if search is None else search)
         state = self._state
         with self._lock:
-            state.errors, state.stopped_by = {}, None
-            state.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
             searches: dict[int, SearchHandle] = {}
             filled, kept, numbers, traces = (CRequest * len(asked))(), [], [], []
             try:
@@ -389,7 +411,7 @@ class Decoder:
                     numbers.append(number)
                     traces.append(trace)
                     kept.append(keep)
-                with _interruptible(state):
+                with calling(state, errors):
                     handle = create("decode", self._handle, its_search.handle, filled, len(asked), batch)
                 try:
                     results = [to_result(library.sluice_results_at(handle, i).contents, state, traces[i])
@@ -400,18 +422,11 @@ class Decoder:
                 for number in numbers:
                     state.remove_source(number)
                 self._native.forget()
-            if state.stopped_by is not None:
-                stopped, state.stopped_by, state.errors = state.stopped_by, None, {}
-                raise stopped
-        if errors == "raise":
-            for result in results:
-                if not result.ok:
-                    raise DecodingError(result)
-        return results
+            return checked(state, results, errors)
 
 
 def decode(model: AnyModel | Decoder, requests: Iterable[Any], search: Search | None = None, *, batch: int = 64,
-           errors: Literal["raise", "return"] = "raise") -> list[Result]:
+           errors: Errors = "raise") -> list[Result]:
     """Decodes requests with a model and a search: see Decoder.decode, which saves making the same things again.
 
         sluice.decode(model, [sluice.Request(prompt=[1, 4])], sluice.BeamSearch(width=4, n_best=2))[0].tokens

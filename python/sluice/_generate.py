@@ -16,7 +16,7 @@ from . import presets
 from ._decode import Decoder, Hypothesis, Request, Result
 from ._language import NativeModel
 from ._library import ArgumentError, Error, need_numpy, whole
-from ._model import Vocabulary
+from ._model import Vocabulary, demand_model
 from ._processed import Drafts, Guidance, Processed, Renamed, vocabulary_eos
 from ._search import Search
 from .options import Blockwise, EarlyStoppingRule, Greedy, LengthLimits, NoRepeatNgram, Penalties, Sample, Stage
@@ -532,6 +532,8 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
         given.pop(name, None)
     taken = _Arguments(given)
 
+    if not isinstance(its_model, NativeModel):
+        demand_model(its_model, "model")
     vocabulary = its_model.vocabulary
     size = int(vocabulary.size)
     own = vocabulary_eos(vocabulary)

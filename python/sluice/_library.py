@@ -77,7 +77,7 @@ CSuffixOptions = _struct("sluice_suffix_options", size=size_t, shortest=i32, sam
 CCtcOptions = _struct("sluice_ctc_options", size=size_t, labels=i32, blank=i32, log_probs=i32, reserved=i32, texts=C.POINTER(CBytes),
                       separators=Tokens, separator_count=size_t, words=C.POINTER(CBytes), tokens=Tokens, lengths=C.POINTER(size_t),
                       spellings=size_t, ngrams=void_p, ngram_words=Tokens, weight=C.POINTER(C.c_double), bonus=C.c_double,
-                      unknown=C.c_double)
+                      unknown=C.c_double, model=void_p, model_tokens=Tokens)
 CCtcMatrix = _struct("sluice_ctc_matrix", scores=void_p, frames=size_t, stride=size_t)
 CPredictorRow = _struct("sluice_predictor_row", from_=i32, to=i32, label=i32)
 CJoinerRow = _struct("sluice_joiner_row", utterance=i32, frame=i32, state=i32)
@@ -155,6 +155,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "ctc_align": [void_p, C.POINTER(CCtcMatrix), Tokens, size_t, Tokens, C.POINTER(C.c_double), C.POINTER(C.c_double)],
     "transducer_create": [C.POINTER(CTransducerFunctions), C.POINTER(void_p)],
     "transducer_decode": [void_p, void_p, void_p, C.POINTER(void_p), size_t, size_t, C.POINTER(void_p)],
+    "transducer_stream": [void_p, void_p, void_p, void_p, C.POINTER(void_p)],
     "trace_create": [C.c_char_p, C.POINTER(void_p)],
     "trace_lines": [void_p, C.POINTER(CBytes)],
     "trace_page": [void_p, C.POINTER(CBytes)],

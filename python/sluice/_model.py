@@ -328,6 +328,18 @@ class State:
         return self.stopped_by if number == Table.STOPPED else self.errors.get(number)
 
 
+def demand_model(model: Any, name: str) -> None:
+    """Raises what a model lacks, and what makes one of what is none."""
+    lacks = [what for what, member in (("start(sources, slots)", "start"), ("step(rows)", "step"))
+             if isinstance(model, type) or not callable(getattr(model, member, None))]
+    if not hasattr(model, "vocabulary"):
+        lacks.insert(0, "vocabulary")
+    if lacks:
+        raise TypeError(f"sluice: {name} = {model!r}: has no {', '.join(lacks)}: must be an object with vocabulary, start(sources, slots) and "
+                        "step(rows); a function becomes one by FunctionModel(function, Vocabulary(...)), n-grams by NGramModel(ngrams), a model of "
+                        "transformers by sluice.huggingface.CausalLM(model)")
+
+
 class Table:
     """A model as the library's table of functions. What the model raises is kept, and returned as a number."""
 
@@ -337,13 +349,7 @@ class Table:
         self.model = model
         self.state = State() if state is None else state
         self._kept: Any = None  # the scores of the last step
-        lacks = [what for what, member in (("start(sources, slots)", "start"), ("step(rows)", "step"))
-                 if isinstance(model, type) or not callable(getattr(model, member, None))]
-        if not hasattr(model, "vocabulary"):
-            lacks.insert(0, "vocabulary")
-        if lacks:
-            raise TypeError(f"sluice: {name} = {model!r}: has no {', '.join(lacks)}: must be an object with vocabulary, start(sources, slots) and "
-                            "step(rows); a function becomes one by FunctionModel(function, Vocabulary(...)), n-grams by NGramModel(ngrams)")
+        demand_model(model, name)
         vocabulary = checked_vocabulary(model.vocabulary)
         self.size = int(vocabulary.size)
         eos = [vocabulary.eos] if hasattr(vocabulary.eos, "__index__") else vocabulary.eos

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import ctypes as C
-import threading
+import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, Union, runtime_checkable
 
-from ._ctc import CtcDecoder, FramesResult, FusionWeights, Text
-from ._decode import DecodingError, _interruptible
-from ._language import NGrams
-from ._library import (ArgumentError, CTransducerFunctions, Frames, Parts, Release, Start, StepView, call, create, i32, library, listed,
-                       need_numpy, token_array, void_p, whole)
+from ._ctc import AnyLanguageModel, CtcDecoder, FramesResult, FusionWeights, Text, TextStream
+from ._decode import Errors, calling, checked
+from ._library import (ArgumentError, CTransducerFunctions, Error, Frames, Parts, Release, Start, StepView, create, library, listed, need_numpy,
+                       token_array, void_p, whole)
 from ._model import State
 from ._scores import lines_of
 from ._search import Grammar
@@ -53,7 +52,8 @@ class TransducerNetwork(Protocol):
     - `big_blanks: Mapping[int, int]`, of a multi-blank transducer: labels that are blanks, and how many frames each moves on;
     - `label_frames = 1`, where labels move one frame on, too;
     - `kind: str`: "logits" (the default) or "log_probs", what `join` gives;
-    - `release(utterances)`: these are no longer needed.
+    - `release(utterances)`: these are no longer needed;
+    - `append(source, more)`, of streams: adds to a source, and is the place for an encoder of pieces.
     """
 
     labels: int
@@ -61,7 +61,7 @@ class TransducerNetwork(Protocol):
     blank: int
 
     def frames(self, source: Any, /) -> int:
-        """How many frames the joiner will see of it."""
+        """How many frames the joiner will see of it; of a stream's source, how many have come."""
 
     def start(self, sources: list[Any], utterances: list[int], /) -> None:
         """From now on the frames of sources[i] are those of utterances[i]: the place for an encoder."""
@@ -80,13 +80,16 @@ class Transducer:
         An object with `labels`, `blank`, `frames`, `start`, `predict` and `join` (TransducerNetwork).
     labels
         A string for each label, as of CtcDecoder, which says what the other arguments are. None: texts are numbers.
+
+    One thread at a time uses it and its streams; others wait.
     """
 
     network: Any
 
     def __init__(self, network: TransducerNetwork, labels: Sequence[str] | Mapping[str, int] | None = None, *,
-                 lexicon: Any = None, language_model: NGrams | str | None = None, weights: FusionWeights | None = None,
-                 language_model_of: Literal["words", "labels"] = "words", hotwords: Iterable[Text] | Mapping[str, float] | None = None,
+                 lexicon: Any = None, language_model: AnyLanguageModel | str | os.PathLike[str] | None = None,
+                 weights: FusionWeights | None = None, language_model_of: Literal["words", "labels"] = "words",
+                 language_model_tokens: Sequence[int] | None = None, hotwords: Iterable[Text] | Mapping[str, float] | None = None,
                  hotword_boost: float = 4.0, grammar: Grammar | None = None, separator: str | None = None):
         lacks = [name for name in ("labels", "blank", "frames", "start", "predict", "join") if not hasattr(network, name)]
         if lacks or isinstance(network, type):
@@ -98,15 +101,15 @@ class Transducer:
             raise ArgumentError(f"sluice: labels has {len(named)} entries: must be {size}, one for each of the network's")
         self.network = network
         self._hotwords, self._default = hotwords, TransducerGreedy()
-        self._texts = CtcDecoder(named, blank, lexicon=lexicon, language_model=language_model, weights=weights,
-                                 language_model_of=language_model_of, hotword_boost=hotword_boost, grammar=grammar, separator=separator)
-        self._table = _Network(network, size)
-        self._lock = threading.Lock()
+        self._texts = CtcDecoder(named, blank, lexicon=lexicon, language_model=language_model, weights=weights, language_model_of=language_model_of,
+                                 language_model_tokens=language_model_tokens, hotword_boost=hotword_boost, grammar=grammar, separator=separator)
+        self._table = _Network(network, size, self._texts._state)  # what a language model raises is kept in the same place
+        self._lock = self._texts._lock
         self._handle = create("transducer_create", C.byref(self._table.functions))
         weakref.finalize(self, _free, self._handle, self._table)  # whose functions the library calls until then
 
     def decode(self, sources: Iterable[Any], search: AnyTransducerSearch | None = None, *, batch: int = 32,
-               hotwords: Iterable[Text] | Mapping[str, float] | None = None, errors: Literal["raise", "return"] = "raise") -> list[FramesResult]:
+               hotwords: Iterable[Text] | Mapping[str, float] | None = None, errors: Errors = "raise") -> list[FramesResult]:
         """The texts of utterances, `batch` of them together: a result of each, in order. The batch changes speed, never results.
 
         sources
@@ -114,39 +117,75 @@ class Transducer:
         search
             TransducerGreedy() (also if none is given) or TransducerBeam(...).
         """
-        if errors not in ("raise", "return"):
-            raise ValueError(f'sluice: errors = {errors!r}: must be "raise" or "return"')
-        search = self._default if search is None else search
-        if not isinstance(search, (TransducerBeam, TransducerGreedy)):
-            raise TypeError(f"sluice: search = {search!r}: must be TransducerGreedy(...) or TransducerBeam(...)")
-        handle = self._texts._search_handle(search, self._hotwords if hotwords is None else hotwords)
+        handle = self._search(search, hotwords)
         batch, given, state = whole(batch, "batch", 1), listed(sources, "sources", "what the network reads"), self._table.state
         with self._lock:
-            state.errors, state.stopped_by = {}, None
-            state.stops_at = BaseException if errors == "raise" else (KeyboardInterrupt, SystemExit)
             numbers = [state.add_source(source) for source in given]
             try:
-                with _interruptible(state):
+                with calling(state, errors):
                     made = create("transducer_decode", self._handle, handle.handle, self._texts._handle,
                                   (void_p * len(numbers))(*numbers), len(numbers), batch)
-                try:
-                    results = [self._texts._result(library.sluice_frames_results_at(made, i).contents, i) for i in range(len(given))]
-                finally:
-                    library.sluice_frames_results_free(made)
+                results = self._texts._results(made, len(given))
             finally:
                 for number in numbers:
                     state.remove_source(number)
                 self._table.kept = None
-            for result in results:
-                result.cause = state.cause_of(result.message)
-            if state.stopped_by is not None:
-                stopped, state.stopped_by, state.errors = state.stopped_by, None, {}
-                raise stopped
-        if errors == "raise":
-            for result in results:
-                if not result.ok:
-                    raise DecodingError(result)
-        return results
+            return checked(state, results, errors)
+
+    def stream(self, source: Any, search: AnyTransducerSearch | None = None, *,
+               hotwords: Iterable[Text] | Mapping[str, float] | None = None) -> TransducerStream:
+        """A text whose frames come while it is decoded.
+
+        source
+            An object that the network interprets: `network.frames(source)` says how many frames have come.
+        """
+        return TransducerStream(self, source, self._search(search, hotwords))
+
+    def _search(self, search: AnyTransducerSearch | None, hotwords: Any) -> Any:
+        search = self._default if search is None else search
+        if not isinstance(search, (TransducerBeam, TransducerGreedy)):
+            raise TypeError(f"sluice: search = {search!r}: must be TransducerGreedy(...) or TransducerBeam(...)")
+        return self._texts._search_handle(search, self._hotwords if hotwords is None else hotwords)
+
+
+class TransducerStream(TextStream):
+    """A text whose frames come while it is decoded, of Transducer.stream(). Any number of them may be open.
+
+        stream = transducer.stream(Sound())
+        for piece in microphone:
+            stream.append(piece)            # network.append(source, piece)
+            print(stream.settled)           # what is certain so far
+        print(stream.finish().text)         # as decode() of the whole, bit for bit
+
+    Where the search has an Endpoint, append() returns the results of utterances that it has ended; what follows is the next one, for which the
+    network is told to start the same source again, and whose frames keep their numbers. One that is dropped before its end does not call `release`.
+    """
+
+    def __init__(self, transducer: Transducer, source: Any, search: Any):
+        self._transducer, self._source, state = transducer, source, transducer._table.state
+        number = state.add_source(source)
+        try:
+            handle = create("transducer_stream", transducer._handle, search.handle, transducer._texts._handle, number)
+        except BaseException:
+            state.remove_source(number)
+            raise
+        super().__init__(transducer._texts, handle, transducer, lambda: state.remove_source(number))
+
+    def append(self, more: Any = None) -> list[FramesResult]:
+        """Gives the network more of the source (`network.append(source, more)`), and decodes the frames that have come. None: the source has grown
+        by itself. Returns the results of utterances that an endpoint has ended."""
+        if self._over:
+            raise Error("sluice: the stream has ended")
+        network = self._transducer.network
+        if more is not None:
+            if not hasattr(network, "append"):
+                raise TypeError(f"sluice: network = {network!r}: has no append(source, more): needed for what comes, unless the source grows by itself")
+            with self._transducer._lock:
+                network.append(self._source, more)
+        return self._decode(None, False)
+
+    def _left(self) -> int:
+        return whole(self._transducer.network.frames(self._source), "the network's frames", 0) - self._done
 
 
 class _Network:
@@ -154,8 +193,8 @@ class _Network:
 
     STOPPED = -1
 
-    def __init__(self, network: Any, size: int):
-        self.network, self.state, self.kept = network, State(), None
+    def __init__(self, network: Any, size: int, state: State):
+        self.network, self.state, self.kept = network, state, None
         kind = getattr(network, "kind", "logits")
         if kind not in ("logits", "log_probs"):
             raise ArgumentError(f'sluice: network.kind = {kind!r}: must be "logits" or "log_probs"')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CTC of the C interface; a separate file, compiled beside sluice.cpp. Its searches are three types: without rules and language
-// model, with any language model, with any rules and language model.
+// CTC of the C interface; a separate file, compiled beside sluice.cpp. Its searches are four types: without rules and language
+// model, with any n-grams, with any rules and n-grams, and with any rules and a language model that is run.
 
 #include <sluice/c/sluice.h>
 #include <sluice/catalogue/in_catalogue.hpp>
@@ -12,6 +12,7 @@
 #include <sluice/core/search.hpp>
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/decode/decode.hpp>
 #include <sluice/decode/decoder.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/frames/ctc_alignment.hpp>
@@ -42,6 +43,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,7 +59,8 @@ namespace sluice::c {
 using PlainCtc = CtcBeamSearch<>;
 using ModelledCtc = CtcBeamSearch<NoRule, AnyNGrams>;
 using RuledCtc = CtcBeamSearch<TextRules, AnyNGrams>;
-using AnyCtc = std::variant<PlainCtc, ModelledCtc, RuledCtc>;
+using FusedCtc = CtcBeamSearch<TextRules, FusionWeights>;
+using AnyCtc = std::variant<PlainCtc, ModelledCtc, RuledCtc, FusedCtc>;
 
 /// Decodes matrices, one after another.
 template <class S>
@@ -160,10 +163,15 @@ AnyCtc search_of(sluice_ctc const& ctc, sluice_search const* given) {
     search.check();
     return AnyCtc(std::move(search));
   };
-  if (trivial && ctc.language.none()) return check(with_options<PlainCtc>(*plain, ctc.blank));
-  if (trivial) {
+  if (trivial && ctc.language.none() && ctc.model == nullptr) return check(with_options<PlainCtc>(*plain, ctc.blank));
+  if (trivial && ctc.model == nullptr) {
     auto search = with_options<ModelledCtc>(*plain, ctc.blank);
     search.language_model = ctc.language;
+    return check(std::move(search));
+  }
+  if (ctc.model != nullptr) {
+    auto search = with_options<FusedCtc>(*plain, ctc.blank);
+    search.rule = std::move(rules), search.language_model = ctc.weights;
     return check(std::move(search));
   }
   auto search = with_options<RuledCtc>(*plain, ctc.blank);
@@ -212,6 +220,14 @@ std::vector<Result> decoded(sluice_ctc const& ctc, S const& search, std::span<Ma
     if (problem != nullptr) std::rethrow_exception(problem);
   return results;
 }
+/// A language model that is run: by the caller's thread, for up to 32 matrices at a time.
+std::vector<Result> decoded(sluice_ctc const& ctc, FusedCtc const& search,
+                            std::span<MatrixView<float const> const> matrices, std::size_t /*threads*/) {
+  ModelOf<sluice::CtcStream, FusedCtc> model(sluice::CtcStream(ctc.labels, ctc.blank, ctc.kind), ctc);
+  std::vector<sluice::FrameStream> sources(matrices.size());
+  for (std::size_t i = 0; i < matrices.size(); ++i) model.frames().append(sources[i], matrices[i], true);
+  return sluice::decode(model.model(), sources, search, sluice::Streaming{.size = 32, .refill_below = 1});
+}
 
 std::string_view bytes_at(sluice_bytes const* all, std::size_t index, std::string_view name) {
   auto const& from = all[index];
@@ -242,6 +258,25 @@ AnyNGrams language_of(sluice_ctc_options const& options, sluice_ctc const& ctc) 
   if (!ctc.lexicon.trivial()) return AnyNGrams(sluice::LexiconNGrams(ctc.lexicon, table, weights));
   require(!ctc.texts.empty(), "texts", "null", "must be what labels write, for n-grams of words without a lexicon");
   return AnyNGrams(sluice::WordModel<>(table, sluice::TokenBytes(ctc.texts), weights));
+}
+
+void set_model(sluice_ctc_options const& options, sluice_ctc& ctc) {
+  require(options.ngrams == nullptr, "model", "given",
+          "is one language model, and ngrams are another: give one of them");
+  require(options.unknown == 0, "unknown", options.unknown, "is for n-grams");
+  auto& model = options.model->model;
+  require(model.abilities().ragged, "model", "not ragged", "must be SLUICE_RAGGED: texts have different lengths");
+  ctc.model = &model, ctc.weights.bonus = options.bonus;
+  if (options.weight != nullptr) ctc.weights.weight = *options.weight;
+  ctc.weights.check();
+  ctc.model_tokens.resize(static_cast<std::size_t>(ctc.labels));
+  if (options.model_tokens != nullptr) std::copy_n(options.model_tokens, ctc.labels, ctc.model_tokens.begin());
+  else std::iota(ctc.model_tokens.begin(), ctc.model_tokens.end(), 0);
+  auto const size = model.vocabulary().size;
+  for (std::size_t label = 0; label < ctc.model_tokens.size(); ++label)
+    if (auto const token = ctc.model_tokens[label]; static_cast<Token>(label) != ctc.blank)
+      require(token >= -1 && token < size, numbered("model_tokens", label), token,
+              "must be a token of the model's " + std::to_string(size) + ", or -1");
 }
 
 }  // namespace
@@ -317,74 +352,33 @@ sluice_frames_result sluice_ctc::view(sluice::Result const& result, FramesView& 
           .reserved = 0};
 }
 
-/// Without the type of its search.
-struct sluice_ctc_stream {
-  explicit sluice_ctc_stream(sluice_ctc const& its_ctc) : ctc(its_ctc) {}
-  sluice_ctc_stream(sluice_ctc_stream const&) = delete;
-  sluice_ctc_stream& operator=(sluice_ctc_stream const&) = delete;
-  virtual ~sluice_ctc_stream() = default;
-  virtual void append(MatrixView<float const> const& frames, bool last) = 0;
-  virtual bool next() = 0;  ///< false: no frames are left
-
-  sluice_ctc const& ctc;
-  std::vector<Token> settled{};
-  Result found{};
-  FramesView shown{};
-  sluice_frames_result result{};
-  bool ended = false, over = false;
-};
-
 namespace {
 
 template <class S>
-class StreamOf final : public sluice_ctc_stream {
+class CtcStreamOf final : public StreamOf<sluice::CtcStream, S> {
+  using Base = StreamOf<sluice::CtcStream, S>;
+
  public:
-  StreamOf(sluice_ctc const& its_ctc, S search)
-      : sluice_ctc_stream(its_ctc),
-        model_(ctc.labels, ctc.blank, ctc.kind),
-        decoder_(model_, std::move(search), sluice::Batched{.size = 1}) {
-    begin();
+  CtcStreamOf(sluice_ctc const& its_ctc, S search)
+      : Base(its_ctc, sluice::CtcStream(its_ctc.labels, its_ctc.blank, its_ctc.kind), std::move(search)) {
+    this->begin(stream_);
   }
   void append(MatrixView<float const> const& frames, bool last) override {
-    require(!over, "frames", frames.rows, "nothing may come after the last frame");
-    over = last;
-    if (ended) return model_.append(stream_, frames, last);
-    decoder_.append(id_, frames, last);
-    auto const problem = run();
-    if (!decoder_.poll(found)) {
-      if (problem != nullptr) std::rethrow_exception(problem);
-      return;
-    }
-    ended = true, result = ctc.view(found, shown);
-    settled = found.hypotheses.empty() ? std::vector<Token>() : found.hypotheses.front().tokens;
+    require(!this->over, "frames", frames.rows, "nothing may come after the last frame");
+    this->over = last;
+    if (this->ended) this->frames().append(stream_, frames, last);
+    else this->decode(frames, last);
   }
   bool next() override {
-    auto const left = stream_.length() - found.frames;
-    if (over && left <= 0) return false;
-    stream_ = model_.rest(stream_, (std::min)(found.frames, stream_.length()));
-    ended = false, over = false, settled.clear(), found = {}, result = {};
-    begin();
+    auto const left = stream_.length() - this->found.frames;
+    if (this->over && left <= 0) return false;
+    stream_ = this->frames().rest(stream_, (std::min)(this->found.frames, stream_.length()));
+    this->begin_next(stream_);
     return true;
   }
 
  private:
-  void begin() { id_ = decoder_.submit({.source = stream_}); }
-  std::exception_ptr run() {
-    try {
-      while (decoder_.step())
-        decoder_.settled(
-            [](std::uint64_t) { return true; },
-            [&](std::uint64_t, std::span<Token const> tokens) { settled.assign(tokens.begin(), tokens.end()); });
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
-  }
-
-  sluice::CtcStream model_;
-  sluice::Decoder<sluice::CtcStream, S> decoder_;
   sluice::FrameStream stream_{};
-  std::uint64_t id_ = 0;
 };
 
 }  // namespace
@@ -411,6 +405,8 @@ sluice_status sluice_ctc_create(sluice_ctc_options const* options, sluice_ctc** 
     if (given.spellings > 0) made->lexicon = lexicon_of(given, made->separators);
     if (given.ngrams != nullptr) made->language = language_of(given, *made);
     else require(given.ngram_words == nullptr, "ngram_words", "given", "needs ngrams");
+    if (given.model != nullptr) set_model(given, *made);
+    else require(given.model_tokens == nullptr, "model_tokens", "given", "needs model");
     if (!made->texts.empty())
       made->trie =
           sluice::TokenTrie(sluice::TokenBytes(made->texts), sluice::ctc_text_vocabulary(given.labels, given.blank));
@@ -462,7 +458,7 @@ sluice_status sluice_ctc_stream_create(sluice_ctc const* ctc, sluice_search cons
   return guarded([&] {
     auto const& its = not_null(ctc, "ctc");
     auto& made = not_null(stream, "stream");
-    std::visit([&]<class S>(S one) { made = new StreamOf<S>(its, std::move(one)); }, search_of(its, search));
+    std::visit([&]<class S>(S one) { made = new CtcStreamOf<S>(its, std::move(one)); }, search_of(its, search));
     return SLUICE_OK;
   });
 }

@@ -222,11 +222,12 @@ typedef struct parts {
   sluice_token before[transducer_states], last[transducer_states];
   float lines[64 * (transducer_labels + 3)];
   int columns, released, destroyed, broken;
+  int32_t come, asked; /* of a stream: frames that have come; the last that join was asked for */
 } parts;
 
 static int32_t frames_of(void* user, void const* source) {
-  (void)user;
-  return transducer_frames(*(uint32_t const*)source);
+  parts const* const p = user;
+  return p->come >= 0 ? p->come : transducer_frames(*(uint32_t const*)source);
 }
 static int start(void* user, size_t count, void const* const* sources, int32_t const* utterances) {
   parts* const p = user;
@@ -248,6 +249,8 @@ static int join(void* user, size_t count, sluice_joiner_row const* rows, float c
   size_t i;
   int column;
   if (p->broken != 0) return p->broken;
+  for (i = 0; i < count; ++i)
+    if (rows[i].frame > p->asked) p->asked = rows[i].frame;
   for (i = 0; i < count && i < 64; ++i)
     for (column = 0; column < p->columns; ++column)
       p->lines[i * (size_t)p->columns + (size_t)column] = transducer_logit(
@@ -264,6 +267,7 @@ static void destroy(void* user) { ++((parts*)user)->destroyed; }
 static sluice_transducer_functions network_of(parts* p, int way) {
   sluice_transducer_functions functions = sluice_transducer_functions_init();
   memset(p, 0, sizeof *p);
+  p->come = -1;
   p->columns = transducer_labels + (way == of_durations ? 3 : 0);
   functions.labels = transducer_labels, functions.user = p;
   if (way == of_durations) functions.durations = transducer_durations, functions.duration_count = 3;
@@ -296,6 +300,37 @@ static sluice_search* transducer_search_of(int way) {
   return search;
 }
 
+/* Two streams of one source in turns, the second one frame behind: the result is that of the whole. */
+static void transducer_streams(int way, sluice_transducer* transducer, sluice_search* search, uint32_t source,
+                               parts* p) {
+  sluice_ctc_stream* streams[2] = {NULL, NULL};
+  sluice_frames_result const* result = NULL;
+  sluice_ctc_matrix matrix;
+  int32_t const all = transducer_frames(source);
+  int32_t ended = 0;
+  int i;
+  for (i = 0; i < 2; ++i) CHECK(sluice_transducer_stream(transducer, search, NULL, &source, &streams[i]) == SLUICE_OK);
+  for (p->come = 0; p->come < all; ++p->come) {
+    p->asked = 0;
+    for (i = 0; i < 2; ++i) CHECK(sluice_ctc_stream_append(streams[i], NULL, 0, &ended) == SLUICE_OK && ended == 0);
+    CHECK(p->asked <= p->come);
+  }
+  CHECK(sluice_ctc_stream_result(streams[0], &result) == SLUICE_REFUSED);
+  matrix.scores = numbers[0], matrix.frames = 1, matrix.stride = transducer_labels;
+  REFUSED(sluice_ctc_stream_append(streams[0], &matrix, 0, &ended), "has its frames");
+  p->come = 1;
+  REFUSED(sluice_ctc_stream_append(streams[0], NULL, 0, &ended), "must not be less than before");
+  p->come = all;
+  for (i = 0; i < 2; ++i) {
+    CHECK(sluice_ctc_stream_append(streams[i], NULL, 1, &ended) == SLUICE_OK && ended == 1);
+    CHECK(sluice_ctc_stream_result(streams[i], &result) == SLUICE_OK);
+    CHECK(transducer_differs(way, source, result) == 0);
+    CHECK(sluice_ctc_stream_next(streams[i]) == SLUICE_REFUSED);
+    sluice_ctc_stream_free(streams[i]);
+  }
+  p->come = -1;
+}
+
 static void transduces(void) {
   enum { utterances = 9 };
   static uint32_t const sources[utterances] = {3, 1, 4, 1, 5, 9, 2, 6, 8};
@@ -318,6 +353,7 @@ static void transduces(void) {
       sluice_frames_results_free(results);
     }
     CHECK(p.released > 0);
+    transducer_streams(way, transducer, search, sources[5], &p);
     p.broken = 7;
     CHECK(sluice_transducer_decode(transducer, search, NULL, pointers, 1, 0, &results) == SLUICE_OK);
     CHECK(strcmp(sluice_frames_results_at(results, 0)->failure, "model") == 0);
@@ -332,6 +368,77 @@ static void transduces(void) {
     REFUSED(sluice_transducer_create(&functions, &transducer), "tokens.blank = 4");
     sluice_search_free(search);
   }
+}
+
+/* A language model that finds all of its tokens equally likely. */
+typedef struct language {
+  float line[64 * 7];
+  int calls, lines;
+} language;
+static int begin_texts(void* user, size_t count, void const* const* sources, int32_t const* slots) {
+  size_t i;
+  (void)user, (void)slots;
+  for (i = 0; i < count; ++i)
+    if (sources[i] != NULL) return 1;
+  return 0;
+}
+static int go_on(void* user, size_t count, sluice_row const* rows, float* scores) {
+  language* const its = user;
+  (void)rows;
+  memset(scores, 0, count * 7 * sizeof *scores);
+  ++its->calls, its->lines += (int)count;
+  return 0;
+}
+
+/* With one bonus a label that is what a label costs, all texts score less by what their end costs. */
+static void beside_a_model(sluice_ctc_matrix const* matrices) {
+  static language its;
+  static double const weight = 0.5;
+  static sluice_token const none = 0, tokens[ctc_size] = {-1, 6, 2, 1, 5}, wrong[ctc_size] = {-1, 6, 2, 1, 7};
+  double const cost = log(7.0) * 0.5;
+  sluice_model_functions functions = sluice_model_functions_init();
+  sluice_ctc_options options = sluice_ctc_options_init();
+  sluice_model* model = NULL;
+  sluice_ctc* const alone = ctc_of(ctc_plain);
+  sluice_ctc* ctc = NULL;
+  sluice_search* const search = ctc_search(ctc_plain, alone);
+  sluice_frames_results *plain = NULL, *found = NULL;
+  sluice_ctc_stream* stream = NULL;
+  sluice_frames_result const* streamed = NULL;
+  size_t i, k;
+  functions.vocabulary = 7, functions.eos = &none, functions.eos_count = 1, functions.user = &its;
+  functions.start = begin_texts, functions.step = go_on;
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  options.labels = ctc_size, options.weight = &weight, options.bonus = cost;
+  options.model = model, options.model_tokens = tokens;
+  REFUSED(sluice_ctc_create(&options, &ctc), "not ragged");
+  sluice_model_free(model);
+  functions.abilities = SLUICE_RAGGED;
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  options.model = model, options.model_tokens = wrong;
+  REFUSED(sluice_ctc_create(&options, &ctc), "model_tokens[4] = 7");
+  options.model_tokens = tokens;
+  CHECK(sluice_ctc_create(&options, &ctc) == SLUICE_OK);
+  CHECK(sluice_ctc_decode(alone, search, matrices, matrices_of, 1, &plain) == SLUICE_OK);
+  CHECK(sluice_ctc_decode(ctc, search, matrices, matrices_of, 1, &found) == SLUICE_OK);
+  CHECK(its.calls > 0 && its.calls <= 2 * ctc_frames && its.lines > 3 * its.calls);
+  CHECK(sluice_ctc_stream_create(ctc, search, &stream) == SLUICE_OK);
+  CHECK(sluice_ctc_stream_append(stream, &matrices[0], 1, NULL) == SLUICE_OK);
+  CHECK(sluice_ctc_stream_result(stream, &streamed) == SLUICE_OK);
+  for (i = 0; i < matrices_of; ++i) {
+    sluice_frames_result const* const a = sluice_frames_results_at(plain, i);
+    sluice_frames_result const* const b = sluice_frames_results_at(found, i);
+    CHECK(a->count == b->count && a->count == 3);
+    for (k = 0; k < a->count; ++k) {
+      sluice_frames_hypothesis const *const x = &a->hypotheses[k], *const y = &b->hypotheses[k];
+      CHECK(x->count == y->count && memcmp(x->tokens, y->tokens, x->count * sizeof *x->tokens) == 0);
+      CHECK(fabs(y->score - (x->score - cost)) < 1e-4);
+      CHECK(i > 0 || (streamed->hypotheses[k].score == y->score && streamed->hypotheses[k].count == y->count));
+    }
+  }
+  sluice_ctc_stream_free(stream);
+  sluice_frames_results_free(plain), sluice_frames_results_free(found);
+  sluice_search_free(search), sluice_ctc_free(ctc), sluice_ctc_free(alone), sluice_model_free(model);
 }
 
 int frames(int* all_passed) {
@@ -361,6 +468,7 @@ int frames(int* all_passed) {
   ends_by_itself(&matrices[0]);
   aligns(&matrices[0]);
   refuses(matrices);
+  beside_a_model(matrices);
   transduces();
   *all_passed += passed;
   return failures;

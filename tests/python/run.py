@@ -95,10 +95,15 @@ def over_ray(library):
     return 5
 
 
+def checkers(modules):
+    """The Python that has these, of the environment of tools/fetch-type-checkers or another; None: there is none."""
+    return next((one for one in (ROOT / "build/type-checkers/bin/python", sys.executable, "/usr/bin/python3") if pathlib.Path(one).exists()
+                 and subprocess.run([one, "-I", "-c", f"import {modules}"], capture_output=True).returncode == 0), None)
+
+
 def types(_):
     """mypy and pyright over the package, and over what a program may and may not write."""
-    python = next((one for one in (ROOT / "build/type-checkers/bin/python", sys.executable, "/usr/bin/python3") if pathlib.Path(one).exists()
-                   and subprocess.run([one, "-I", "-c", "import mypy, numpy, typing_extensions"], capture_output=True).returncode == 0), None)
+    python = checkers("mypy, numpy, typing_extensions")
     if python is None:
         print("SKIPPED: needs mypy: tools/fetch-type-checkers build/type-checkers")
         sys.exit(0)
@@ -147,6 +152,9 @@ def wheel(given):
         assert re.fullmatch(r"sluice_decoding-[\d.]+-py3-none-linux_\w+\.whl", made.name), made.name
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", installed, made],
                        env=environment | {"PIP_ROOT_USER_ACTION": "ignore"}, check=True)
+        if audits := checkers("auditwheel"):  # it needs nothing but what every system has: a tag of manylinux, not only linux
+            found = subprocess.run([audits, "-m", "auditwheel", "show", made], env=environment, capture_output=True, text=True)
+            assert re.search(r'platform tag:\s+"manylinux_2_\d+_\w+"', found.stdout), found.stdout + found.stderr
         names = {str(file.relative_to(installed)) for file in pathlib.Path(installed).rglob("*")}
         assert {"sluice/py.typed", "sluice/options.py"} <= names, names
         assert any(name.endswith("dist-info/LICENSE") for name in names), names

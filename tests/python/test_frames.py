@@ -199,6 +199,142 @@ class Together(unittest.TestCase):
         self.assertEqual(stream.finish().frames, 0)
 
 
+class Language:
+    """A language model whose scores depend on the last two tokens. Its tokens are end, x, begin, b, a, space: others than the labels."""
+
+    vocabulary, abilities = sluice.Vocabulary(6, 2, 0), sluice.Abilities(ragged=True)
+    tokens = [-1, 4, 3, 5]  # of blank, a, b, space
+
+    def __init__(self, seed=1):
+        self.table = np.random.default_rng(seed).normal(0, 1.5, (6, 6, 6)).astype(np.float32)
+        self.slots, self.calls, self.rows = {}, 0, 0
+
+    def start(self, sources, slots):
+        self.slots.update((slot, (0, 0)) for slot in slots)
+
+    def step(self, rows):
+        before = [self.slots[row.from_] for row in rows]
+        for row, held in zip(rows, before):
+            self.slots[row.to] = (*held, *row.tokens)[-2:]
+        self.calls, self.rows = self.calls + 1, self.rows + len(rows)
+        return np.stack([self.table[self.slots[row.to]] for row in rows])
+
+    def log_prob(self, labels):
+        """With its end."""
+        text, log_p = [0, 2], 0.0
+        for token in [*(self.tokens[label] for label in labels), 0]:
+            line = self.table[text[-2], text[-1]].astype(float)
+            log_p += line[token] - np.log(np.exp(line).sum())
+            text.append(token)
+        return log_p
+
+    def after(self, labels):
+        """The same as a function from the labels, blank first: logits of the labels, where those of x and begin count as the end's."""
+        text = [0, 2, *(self.tokens[label] for label in labels[1:])]
+        line = self.table[text[-2], text[-1]].astype(float)
+        return [np.log(np.exp(line[[0, 1, 2]]).sum()), *(line[token] for token in self.tokens[1:])]
+
+
+class LanguageModels(unittest.TestCase):
+    check = EveryText.check
+    weights = sluice.FusionWeights(weight=0.7, bonus=0.4)
+
+    def test_any_model(self):
+        model = Language()
+        for seed in range(3):
+            for more in {}, {"lexicon": ["ab", "b"]}, {"hotwords": {"ab": 1.5}}:
+                def adds(tokens):
+                    text = f' {"".join(LABELS[token] for token in tokens)} '
+                    hot = 1.5 * sum(text.startswith(" ab ", i) for i in range(len(text))) if "hotwords" in more else 0
+                    return 0.7 * model.log_prob(tokens) + 0.4 * len(tokens) + hot
+                decoder = sluice.CtcDecoder(LABELS, search=WIDE, language_model=model, weights=self.weights, language_model_tokens=model.tokens, **more)
+                self.check(decoder, frames(seed), adds, lambda tokens: "lexicon" not in more or all(word in ("ab", "b") for word in words_of(tokens)))
+
+    def test_tokens_of_the_same_bytes(self):
+        model = Language()
+        model.token_bytes = [b"", b"x", b"", b"b", b"a", b" "]
+        given, found = (sluice.CtcDecoder(LABELS, search=WIDE, language_model=model, language_model_tokens=tokens) for tokens in (model.tokens, None))
+        self.assertEqual(given.decode(frames(1)), found.decode(frames(1)))
+        with tempfile.TemporaryDirectory() as folder:
+            arpa = pathlib.Path(folder, "l.arpa")
+            arpa.write_text("\\data\\\nngram 1=6\nngram 2=2\n\n\\1-grams:\n-99 <s> -0.3\n-0.9 </s>\n-1.2 <unk>\n-0.5 a -0.2\n-0.8 b -0.1\n"
+                            "-0.7 <sp>\n\n\\2-grams:\n-0.2 <s> b\n-0.4 b a\n\n\\end\\\n")
+            table, labels = sluice.NGrams.open(arpa), ["", "a", "b", "<sp>"]
+            run = sluice.NGramModel(table,  # n-grams that are run score as those that are looked up
+                                    sluice.Vocabulary(4, 0, 0), words=table.find(labels))
+            one, other = (sluice.CtcDecoder(labels, search=WIDE, language_model=it, language_model_of="labels").decode(frames(3))[0] for it in (table, run))
+            scores = {tuple(h.tokens): h.score for h in one}
+            self.assertEqual(set(scores), {tuple(h.tokens) for h in other})
+            for h in other:
+                self.assertAlmostEqual(h.score, scores[tuple(h.tokens)], places=4)
+
+    def test_a_function(self):
+        model, seen = Language(), []
+
+        def after(tokens):
+            seen.append(tokens[0])
+            return model.after(tokens)
+
+        def log_prob(labels):
+            log_p, text = 0.0, [0]
+            for label in (*labels, 0):
+                line = np.array(model.after(text))
+                log_p += line[label] - np.log(np.exp(line).sum())
+                text.append(label)
+            return log_p
+        self.check(sluice.CtcDecoder(LABELS, search=WIDE, language_model=after, weights=self.weights), frames(2),
+                   lambda tokens: 0.7 * log_prob(tokens) + 0.4 * len(tokens))
+        self.assertEqual(set(seen), {0})
+
+    def test_batches_and_streams(self):
+        search, model = sluice.CtcBeamSearch(width=8, n_best=2), Language()
+        decoder = sluice.CtcDecoder(LABELS, search=search, language_model=model, language_model_tokens=model.tokens)
+        matrices = [frames(seed, 20 + seed % 7) for seed in range(12)]
+        alone = [decoder.decode(matrix)[0] for matrix in matrices]
+        calls, rows, model.calls, model.rows = model.calls, model.rows, 0, 0
+        self.assertEqual([result.hypotheses for result in decoder.decode(matrices, threads=3)], [result.hypotheses for result in alone])
+        self.assertEqual(rows, model.rows)
+        self.assertLess(5 * model.calls, calls)  # one call a step, of all matrices
+        streams = [decoder.stream() for _ in matrices]  # all open at once
+        for at in range(0, 30, 4):
+            for stream, matrix in zip(streams, matrices):
+                stream.append(matrix[at:at + 4])
+        self.assertEqual([stream.finish().hypotheses for stream in streams], [result.hypotheses for result in alone])
+
+    def test_wrong_ones(self):
+        model = Language()
+        for call, message in [
+                (lambda: sluice.CtcDecoder(LABELS, language_model=model), "has 6 tokens, and there are 4 labels"),
+                (lambda: sluice.CtcDecoder(LABELS, language_model=model, language_model_tokens=[0, 1]), "has 2 entries: must be 4"),
+                (lambda: sluice.CtcDecoder(LABELS, language_model=model, language_model_tokens=[0, 1, 9, 2]), r"model_tokens\[2\] = 9"),
+                (lambda: sluice.CtcDecoder(LABELS, language_model_tokens=[0, 1, 2, 3]), "language_model_tokens: given"),
+                (lambda: sluice.CtcDecoder(LABELS, language_model=model, language_model_tokens=model.tokens, weights=sluice.FusionWeights(unknown=-1)),
+                 "unknown = -1")]:
+            with self.assertRaisesRegex(sluice.ArgumentError, message):
+                call()
+        class Module:  # of torch, say
+            def __call__(self, tokens): ...
+            forward = __call__
+        for given in Module(), sluice.FunctionModel, 3:
+            with self.assertRaisesRegex(TypeError, "has no vocabulary.*a model of transformers by sluice.huggingface"):
+                sluice.CtcDecoder(LABELS, language_model=given)
+        with self.assertRaisesRegex(TypeError, "has no vocabulary.*a model of transformers by sluice.huggingface"):
+            sluice.generate(Module(), [[0]])
+        model.abilities = sluice.Abilities()
+        with self.assertRaisesRegex(sluice.ArgumentError, "not ragged"):
+            sluice.CtcDecoder(LABELS, language_model=model, language_model_tokens=model.tokens)
+
+        def broken(tokens):
+            raise RuntimeError("out of words")
+        decoder = sluice.CtcDecoder(LABELS, language_model=broken)
+        with self.assertRaisesRegex(RuntimeError, "out of words"):
+            decoder.decode(frames(0))
+        result, = decoder.decode(frames(0), errors="return")
+        self.assertEqual((result.failure, str(result.cause)), ("model", "out of words"))
+        with self.assertRaisesRegex(RuntimeError, "out of words"):
+            decoder.stream().append(frames(0))
+
+
 class Labels(unittest.TestCase):
     def test_blanks_and_separators(self):
         self.assertEqual(sluice.CtcDecoder(["a", "<pad>", "|"]).blank, 1)
@@ -237,7 +373,11 @@ class Labels(unittest.TestCase):
         decoder = sluice.CtcDecoder(LABELS)
         for call, message in [
                 (lambda: decoder.decode(np.zeros((3, 5))), r"matrices\[0\] is \[3, 5\]: must be \[frames, 4\]"),
-                (lambda: decoder.decode(np.zeros(4)), "1 dimensions"),
+                (lambda: decoder.decode(np.zeros(4)), "matrices: an array of 1 dimensions"),
+                (lambda: decoder.decode("abc"), "matrices: must be numbers"),
+                (lambda: decoder.decode(np.array([frames(0), frames(0)[:2]], object)), "matrices: must be numbers"),
+                (lambda: decoder.stream().append(np.zeros(4)), "frames: an array of 1 dimensions"),
+                (lambda: sluice.CtcDecoder(LABELS, hotwords=["abc"]), "hotwords = 'abc': no label is 'c'"),
                 (lambda: decoder.decode(frames(0)[None], [9]), r"lengths\[0\] = 9: the matrix has 5"),
                 (lambda: decoder.decode(frames(0)[None], [1, 2]), "lengths has 2 entries"),
                 (lambda: decoder.decode(frames(0), search=sluice.CtcBeamSearch(width=0)), "width = 0"),
@@ -420,3 +560,124 @@ class Transducers(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_a_language_model_that_is_run(self):
+        labels, model = ["", "a", "b", " "], Language(3)
+        for durations in (), (0, 1, 2):
+            network = Network(4, 4, durations=durations)
+            wanted = network.every_output(0, 2)
+            transducer = sluice.Transducer(network, labels, language_model=model, language_model_tokens=model.tokens,
+                                           weights=sluice.FusionWeights(weight=0.6, bonus=0.2))
+            result, = transducer.decode([0], WIDE_BEAM)
+            self.assertEqual({tuple(h.tokens) for h in result}, set(wanted))
+            for h in result:
+                self.assertAlmostEqual(h.score, wanted[tuple(h.tokens)][0] + 0.6 * model.log_prob(h.tokens) + 0.2 * len(h.tokens), places=4)
+            for search in sluice.TransducerGreedy(), sluice.TransducerBeam(width=3, n_best=2):
+                alone = [transducer.decode([source], search)[0].hypotheses for source in range(7)]
+                self.assertEqual([result.hypotheses for result in transducer.decode(range(7), search)], alone)
+
+
+class Sound:
+    def __init__(self, number, come=0):
+        self.number, self.come = number, come
+
+
+class Growing(Network):
+    """A network whose sources grow."""
+
+    def frames(self, source):
+        return source.come
+
+    def append(self, source, more):
+        source.come += more
+
+    def line(self, source, frame, state):
+        assert frame < source.come, "a frame that has not come"
+        return super().line(source.number, frame, state)
+
+
+class TransducerStreams(unittest.TestCase):
+    kinds = {}, {"durations": (0, 1, 3)}, {"big_blanks": {3: 2}}, {"label_frames": 1}
+    searches = (sluice.TransducerGreedy(), sluice.TransducerBeam(width=4, n_best=3), sluice.TransducerBeam(width=4, order="alignment"))
+
+    def test_any_cut_gives_the_whole(self):
+        random = np.random.default_rng(2)
+        for number, kind in enumerate(self.kinds):
+            for search in self.searches:
+                transducer = sluice.Transducer(Growing(6, 4, **kind))
+                whole, = transducer.decode([Sound(number, 17)], search)
+                for cut in range(4):
+                    sound, before = Sound(number), []
+                    stream = transducer.stream(sound, search)
+                    while sound.come < 17:
+                        step = min(17 - sound.come, int(random.integers(0, 2 + 4 * cut)))
+                        self.assertEqual(stream.append(step), [])
+                        self.assertEqual(stream.tokens[:len(before)], before)
+                        before = stream.tokens
+                    result = stream.finish()
+                    self.assertEqual((result.hypotheses, result.frames), (whole.hypotheses, 17))
+                    self.assertEqual(result.best.tokens[:len(before)], before)
+                    with self.assertRaisesRegex(sluice.Error, "has ended"):
+                        stream.append(1)
+
+    def test_many_at_once(self):
+        """Streams and whole inputs over one network, in turns; their states and utterances are not mixed up."""
+        for search in self.searches:
+            network = Growing(7, 4)
+            transducer = sluice.Transducer(network)
+            wholes = [transducer.decode([Sound(i, 9 + i)], search)[0].hypotheses for i in range(5)]
+            sounds = [Sound(i) for i in range(5)]
+            streams = [transducer.stream(sound, search) for sound in sounds]
+            for at in range(0, 14, 2):
+                for i, (stream, sound) in enumerate(zip(streams, sounds)):
+                    sound.come = min(9 + i, at + 2)  # grows by itself
+                    stream.append()
+                self.assertEqual(transducer.decode([Sound(3, 12)], search)[0].hypotheses, wholes[3])
+            self.assertEqual([stream.finish().hypotheses for stream in streams], wholes)
+            self.assertFalse(network.sources.keys() - set(network.released))
+
+    def test_endpoints(self):
+        class Behind(Growing):  # what a whole input from a later frame on is
+            def line(self, source, frame, state):
+                return super(Growing, self).line(source.number, source.first + frame, state)
+        search = sluice.TransducerBeam(width=3, endpoint=sluice.Endpoint(longest=6))
+        sound, transducer = Sound(1), sluice.Transducer(Growing(5, 4))
+        stream, results = transducer.stream(sound, search), []
+        for more in 9, 1, 0, 13:
+            results += stream.append(more)
+        results.append(stream.finish())
+        self.assertEqual([result.frames for result in results], [6, 6, 6, 5])
+        for i, result in enumerate(results):
+            part = Sound(1, result.frames)
+            part.first = 6 * i
+            self.assertEqual(result.hypotheses, sluice.Transducer(Behind(5, 4)).decode([part], search)[0].hypotheses)
+        stream = transducer.stream(Sound(1), search)
+        self.assertEqual(len(stream.append(13)), 2)
+        self.assertEqual(stream.finish().frames, 1)
+        self.assertEqual(transducer.stream(Sound(1)).finish().frames, 0)
+
+    def test_language_models(self):
+        model, labels = Language(3), ["", "a", "b", " "]
+        transducer = sluice.Transducer(Growing(4, 4), labels, language_model=model, language_model_tokens=model.tokens)
+        for search in self.searches[:2]:
+            whole, = transducer.decode([Sound(2, 11)], search)
+            first, second = transducer.stream(Sound(2), search), transducer.stream(Sound(2), search)
+            for more in 1, 4, 6:
+                first.append(more)
+                second.append(more)
+            self.assertEqual([first.finish().hypotheses, second.finish().hypotheses], 2 * [whole.hypotheses])
+
+    def test_errors(self):
+        class Broken(Growing):
+            def join(self, rows):
+                raise RuntimeError("out of ideas")
+        with self.assertRaisesRegex(RuntimeError, "out of ideas"):
+            sluice.Transducer(Broken(1)).stream(Sound(0)).append(4)
+        with self.assertRaisesRegex(TypeError, r"has no append\(source, more\)"):
+            sluice.Transducer(Network(1)).stream(0).append(4)
+        sound = Sound(0, 3)
+        stream = sluice.Transducer(Growing(1)).stream(sound)
+        stream.append()
+        sound.come = 1
+        with self.assertRaisesRegex(sluice.ArgumentError, "must not be less than before, 3"):
+            stream.append()

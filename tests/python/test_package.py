@@ -132,6 +132,11 @@ class Options(unittest.TestCase):
 
 
 class Documentation(unittest.TestCase):
+    def test_all_names_are_public(self):
+        """Type checkers refuse names that are imported and not in __all__."""
+        names = {name for name, value in vars(sluice).items() if not name.startswith("_") and not inspect.ismodule(value)}
+        self.assertEqual(names - {"version"}, set(sluice.__all__) - {"presets"})
+
     def test_help(self):
         text = pydoc.plain(pydoc.render_doc(sluice))
         for words in ("decoding algorithms for sequence models", "generate(model, inputs, ...)", "class Server"):

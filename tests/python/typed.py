@@ -54,6 +54,15 @@ def frames(matrix: Any) -> None:
     sluice.CtcDecoder(["", "a"], search=sluice.BeamSearch())  # error: CtcBeamSearch
     sluice.CtcDecoder(["", "a"], kind="logprobs")  # error: log_probs
     sluice.Transducer(NoStep())  # error: no join
+    sluice.CtcDecoder(["", "a"], language_model=lambda labels: [0.0] * len(labels), weights=sluice.FusionWeights(0.5))
+    sluice.CtcDecoder(["", "a"], language_model=Counting(), language_model_tokens=[0, 1])
+    sluice.CtcDecoder(["", "a"], language_model=3)  # error: no model
+
+
+def transducers(network: sluice.TransducerNetwork) -> None:
+    stream: sluice.TransducerStream = sluice.Transducer(network).stream(None, sluice.TransducerBeam(width=4))
+    print([result.text.upper() for result in stream.append([1])], stream.settled.upper(), stream.finish().frames.bit_length())
+    sluice.Transducer(network).stream(None, sluice.CtcBeamSearch())  # error: of transducers
 
 
 def hugging_face() -> None:

@@ -475,6 +475,13 @@ typedef struct sluice_ctc_options {
   double const* weight; /* of the language model's log-probability; null: 0.3 */
   double bonus;         /* added for each word, or label */
   double unknown;       /* added to the log-probability of each <unk> */
+  /* Instead of ngrams: any model as the language model, which is run beside the frames (docs/ctc.md): each new text of a beam is a row, those
+   * of all matrices of a step are in one call, and its source is null. SLUICE_RAGGED; its log-probability counts `weight`, its eos is the end
+   * of a text, `bonus` is for each label. Must stay. Then one thread at a time uses the sluice_ctc and its streams, and `threads` is not
+   * looked at. Null: none */
+  sluice_model* model;
+  /* [labels]: the model's token for each label, -1: none, which forbids the label; null: the same numbers */
+  sluice_token const* model_tokens;
 } sluice_ctc_options;
 SLUICE_INITIALISER(sluice_ctc_options)
 SLUICE_API sluice_status sluice_ctc_create(sluice_ctc_options const* options, sluice_ctc** ctc);
@@ -596,6 +603,14 @@ SLUICE_API void sluice_transducer_free(sluice_transducer* transducer);
 SLUICE_API sluice_status sluice_transducer_decode(sluice_transducer* transducer, sluice_search const* search,
                                                   sluice_ctc const* texts, void const* const* sources, size_t count,
                                                   size_t batch, sluice_frames_results** results);
+/* An utterance whose frames come while it is decoded, as with sluice_ctc_stream_create; its functions are those of sluice_ctc_stream, freed
+ * before `transducer` and `texts`. sluice_ctc_stream_append, with null as its frames, asks `frames(source)` how many have come; those
+ * before the last one that join was asked for may be forgotten (not with order 1), but for what an endpoint leaves: frames have their
+ * numbers of the source in all utterances of a stream. One thread at a time uses a transducer and all its streams; any may free one. One that is
+ * freed before its end does not call `release`. */
+SLUICE_API sluice_status sluice_transducer_stream(sluice_transducer* transducer, sluice_search const* search,
+                                                  sluice_ctc const* texts, void const* source,
+                                                  sluice_ctc_stream** stream);
 
 /* ---- traces ---------------------------------------------------------------------------------------------------------------- */
 
