@@ -87,9 +87,13 @@ class Graph:
         return self.add("Transpose", self.add("Reshape", x, self.ints(0, 0, heads, -1)), perm=[0, 2, 1, 3])
 
     def attend(self, query, key, value, bias, size):
+        return self.attend_scored(query, key, value, bias, size)[0]
+
+    def attend_scored(self, query, key, value, bias, size):
+        """What attention makes, and the scores [rows, heads, queries, keys] before the softmax."""
         scores = self.add("MatMul", self.add("Mul", query, self.floats(size ** -0.5)), self.add("Transpose", key, perm=[0, 1, 3, 2]))
         mixed = self.add("MatMul", self.add("Softmax", self.add("Add", scores, bias), axis=-1), value)
-        return self.add("Reshape", self.add("Transpose", mixed, perm=[0, 2, 1, 3]), self.ints(0, 0, -1))
+        return self.add("Reshape", self.add("Transpose", mixed, perm=[0, 2, 1, 3]), self.ints(0, 0, -1)), scores
 
     def hiding(self, seen):
         """0 where `seen` is true, else so little that its exponential is 0."""

@@ -5,11 +5,13 @@
 MODEL is a folder with a Whisper model in CTranslate2's format (tools/fetch-whisper makes it). FOLDER gets
 
   encoder_model.onnx  input_features [batch, mel, 3000] in; of each layer of the decoder, the keys and values of the source out
-  decoder_model.onnx  tokens, a past and these keys and values in; logits and the next past out
+  decoder_model.onnx  tokens, a past and these keys and values in; logits and the next past out, and cross_attention: the scores, before
+                      the softmax, of the heads that follow the sound (alignment_heads of config.json; without, all of the upper half)
   vocabulary.txt      the tokens, a line each, in GPT-2's letters for bytes
   config.json         the tokens that are suppressed and those of languages, as in MODEL
 
 Weights stay float16 in the files and are float32 once loaded. Needs numpy and onnx (Debian: python3-onnx; 1.12 will do)."""
+import json
 import os
 import shutil
 import struct
@@ -47,13 +49,14 @@ def read_ctranslate2(path):
 
 
 class Whisper:
-    def __init__(self, path):
+    def __init__(self, path, alignment_heads):
         self.weights = read_ctranslate2(path)
         self.vocabulary, self.d = self.weights["decoder/embeddings/weight"].shape
         self.heads = int(self.weights["decoder/num_heads"])
         self.size, self.mel = self.d // self.heads, self.weights["encoder/conv1/weight"].shape[1]
         self.layers = sum(name.startswith("decoder/") and name.endswith("ffn/linear_0/weight") for name in self.weights)
         self.encoder_layers = sum(name.startswith("encoder/") and name.endswith("ffn/linear_0/weight") for name in self.weights)
+        self.alignment_heads = alignment_heads or [(i, k) for i in range(self.layers // 2, self.layers) for k in range(self.heads)]
 
     def floats(self, g, name, part=slice(None), turn=False):
         array = self.weights[name][part]
@@ -111,6 +114,7 @@ class Whisper:
         vectors = g.add("Gather", g.constant(self.weights["decoder/embeddings/weight"], "embeddings"), "input_ids")
         places = g.add("Gather", self.floats(g, "decoder/position_encodings/encodings"), "position_ids")
         x = g.add("Add", g.add("Cast", vectors, to=TensorProto.FLOAT), places)
+        followed = []
         for i in range(self.layers):
             name = "decoder/layer_%d/" % i
             y = self.norm(g, x, name + "self_attention/layer_norm")
@@ -121,8 +125,13 @@ class Whisper:
             y = self.norm(g, x, name + "attention/layer_norm")
             q = g.heads(self.linear(g, y, name + "attention/linear_0"), self.heads)
             k, v = ("past_key_values.%d.encoder.%s" % (i, what) for what in ("key", "value"))
-            x = g.add("Add", x, self.linear(g, g.attend(q, k, v, g.floats(0), self.size), name + "attention/linear_2"))
+            mixed, scores = g.attend_scored(q, k, v, g.floats(0), self.size)
+            heads = [head for layer, head in self.alignment_heads if layer == i]
+            if heads:
+                followed.append(g.add("Gather", scores, g.ints(*heads), axis=1))
+            x = g.add("Add", x, self.linear(g, mixed, name + "attention/linear_2"))
             x = self.feed_forward(g, x, name + "ffn")
+        g.add("Concat", *followed, axis=1, out="cross_attention")
         x = g.add("Slice", x, g.add("Unsqueeze", g.add("Neg", "num_logits_to_keep"), g.ints(0)), g.ints(1 << 30), g.ints(1))
         x = self.norm(g, x, "decoder/layer_norm")
         g.nodes[-1].output[0] = "hidden_states"
@@ -137,11 +146,13 @@ class Whisper:
                  info("attention_mask", TensorProto.INT64, "batch_size", "total_sequence_length"),
                  info("position_ids", TensorProto.INT64, "batch_size", "sequence_length"), info("num_logits_to_keep", TensorProto.INT64)]
                 + cache("past_key_values", "past_sequence_length") + self.memory(g, "encoder_sequence_length"),
-                [info("logits", g.float, "batch_size", "kept_length", self.vocabulary)] + cache("present", "total_sequence_length"))
+                [info("logits", g.float, "batch_size", "kept_length", self.vocabulary)] + cache("present", "total_sequence_length")
+                + [info("cross_attention", g.float, "batch_size", len(self.alignment_heads), "sequence_length", "encoder_sequence_length")])
 
 
 def main(folder, model):
-    whisper = Whisper(model + "/model.bin")
+    with open(model + "/config.json", encoding="utf-8") as file:
+        whisper = Whisper(model + "/model.bin", json.load(file).get("alignment_heads"))
     os.makedirs(folder, exist_ok=True)
     whisper.encoder(folder)
     whisper.decoder(folder)

@@ -70,4 +70,21 @@ echo 'what is this' >"$work/odd"
 printf '#!/bin/sh\ncat %s\n' "$work/odd" >"$work/bin/sluice.bench.ctranslate2"
 if peers --out "$work/page.md"; then fail "output that is not understood, and it ended well"; fi
 says 'Not measured: `sluice.bench.ctranslate2` printed what is not understood: what is this.'
+rm "$work/bin/sluice.bench.ctranslate2" "$work/bin/sluice.bench.llama"
+# The wheel of ctranslate2, by a Python that stands in for one.
+printf '#!/bin/sh\n' >"$work/bin/translate"
+cat >"$work/python" <<'P'
+#!/bin/sh
+[ "$1" = -c ] && exit 0
+[ -z "${OPENBLAS_CORETYPE+set}" ] || exit 3
+cat <<'J'
+{"ctranslate2": "4.8.5", "rows": [{"precision": "int8", "search": "greedy", "sentences": 8, "same": 7, "ctranslate2_ms": 3.0, "ms": 1.5,
+ "times": [2.0, 1.5, 4.0], "ours_differ": 1, "ours_edits": 0.25, "ctranslate2_differ": 2, "ctranslate2_edits": 0.5}]}
+J
+P
+chmod +x "$work/python" "$work/bin/translate"
+peers --python "$work/python" >"$work/page.md" || fail "it failed: $(cat "$work/err")"
+says '| int8 | greedy | 3.00 | 1.50 | **2.00** (1.50 to 4.00) | 7 of 8 |'
+says '| greedy | 2 of 8, 0.50 % | 1 of 8, 0.25 % |'
+says '| ctranslate2 (wheel) | 4.8.5 |'
 echo "peers: all as it should be"

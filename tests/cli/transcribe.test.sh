@@ -32,6 +32,7 @@ refused "--format: 'doc' is not one of json, srt, txt, vtt" silence.wav --format
 refused "--language: 'xx' is no language of this model" silence.wav --language xx
 refused "--beam: '0' is not a number from 1 to 100" silence.wav --beam 0
 refused "--temperature: '-1' is not a number in \[0, 2\]" silence.wav --temperature=-1
+refused '--word-timestamps: --format txt has no words: must be json or vtt' silence.wav --word-timestamps
 refused '--output: nowhere: is no folder' silence.wav --output nowhere
 refused '--output: two files would be called silence.txt' silence.wav texts/silence.wav --output texts
 refused 'words: cannot be opened' silence.wav --hotwords words
@@ -75,6 +76,31 @@ for name, said in (("one", "please send the invoice for the third quarter to the
         end = segment["end"]
 END
 if python3 check.py 2>err; then pass; else fail "transcripts: $(tail -n 1 err)"; fi
+# Two sentences with three seconds of silence between them.
+cat >join.py <<'END'
+import wave
+with wave.open("one.wav", "rb") as a, wave.open("two.wav", "rb") as b, wave.open("both.wav", "wb") as to:
+    to.setparams(a.getparams())
+    to.writeframes(a.readframes(a.getnframes()) + bytes(6 * a.getframerate()) + b.readframes(b.getnframes()))
+    print(a.getnframes() / a.getframerate())
+END
+ends=$(python3 join.py)
+run both.wav --language en --beam 1 --temperature 0 --format json --word-timestamps >timed
+cat >words.py <<'END'
+import json, sys
+ends = float(sys.argv[1])
+segments = json.load(open("timed"))["segments"]
+words = [word for segment in segments for word in segment["words"]]
+assert "".join(word["word"] for word in words) == "".join(segment["text"] for segment in segments)
+assert all(a["start"] <= a["end"] <= b["start"] + 0.01 for a, b in zip(words, words[1:])), words
+assert all(0 < word["probability"] <= 1 for word in words), words
+before = [word for word in words if word["end"] < ends + 0.3]
+after = [word for word in words if word["start"] > ends + 2]
+assert len(before) + len(after) == len(words) and len(before) > 8 and len(after) > 8, words
+at = {word["word"].strip(" .,").lower(): word["start"] for word in words}
+assert at["invoice"] < at["accounting"] < at["friday"] < ends < ends + 3 < at["boat"] < at["lake"], at
+END
+if python3 words.py "$ends" 2>err; then pass; else fail "words: $(tail -n 1 err)"; fi
 run one.wav --beam 1 --format srt >one.srt
 check 'SRT begins with 1' [ "$(line one.srt 1)" = 1 ]
 check 'and times' grep -q -E '^00:00:00,[0-9]{3} --> 00:00:0[0-9],[0-9]{3}$' one.srt

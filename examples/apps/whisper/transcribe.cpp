@@ -53,6 +53,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
           "of the tries for a window, may be repeated (0, 0.2 ... 1); 0: the beam")
       ->check(text::number<float>([](float x) { return x >= 0 && x <= 2; }, " in [0, 2]"));
   app.add("--best-of", o.how.best_of, "N", "samples of a try at a temperature (5)")->check(text::whole(1, 100));
+  app.add_flag("--word-timestamps", o.how.word_times, "times of words, too: json and vtt");
   app.add_flag("--no-previous-text", o.no_previous_text, "a window does not know the text before it");
   app.add("--batch", o.how.batch, "N", "files decoded together (4)")->check(text::whole(1, 1024));
   app.add("--threads", o.threads, "N", "of ONNX Runtime (1)")->check(text::whole(1, 1024));
@@ -60,6 +61,8 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   if (!app.read(argc, argv)) return std::nullopt;
   if (!o.temperatures.empty()) o.how.temperatures = o.temperatures;
   o.how.previous_text = !o.no_previous_text;
+  if (o.how.word_times && o.format != "json" && o.format != "vtt")
+    throw text::InputError("--word-timestamps: --format " + o.format + " has no words: must be json or vtt");
   std::set<std::filesystem::path> stems;
   for (auto const& file : o.files)
     if (!o.output.empty() && !stems.insert(file.stem()).second)

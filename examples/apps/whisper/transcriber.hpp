@@ -24,14 +24,17 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+#include <whisper/aligner.hpp>
 #include <whisper/log_mel.hpp>
 #include <whisper/model.hpp>
 #include <whisper/transcript.hpp>
 #include <whisper/vocabulary.hpp>
+#include <whisper/word_times.hpp>
 #include <zlib.h>
 
 namespace whisper {
@@ -49,6 +52,7 @@ struct TranscribeOptions {
   bool previous_text = true;           ///< the text so far is given with the next window
   std::int32_t batch = 4;              ///< windows decoded together, of so many files
   sluice::Bias hotwords{};
+  bool word_times = false;  ///< segments have words
 };
 
 /// How many times longer a text is than zlib's version of it.
@@ -79,6 +83,7 @@ class Transcriber {
         decoder_(model_, Search(),
                  sluice::Streaming{.size = static_cast<std::size_t>(options_.batch), .refill_below = 1}),
         rules_{sluice::ForbidTokens{vocabulary.suppressed}, sluice::ForbidFirst{vocabulary.suppressed_first}} {
+    if (options_.word_times) aligner_.emplace(graphs);
     rules_.push_back(options_.hotwords);
     rules_.push_back(rule_of_times());
   }
@@ -131,6 +136,8 @@ class Transcriber {
     Token language = -1;
     std::vector<Token> before{};      ///< tokens of text so far, which the next window is told
     std::vector<Token> prompt{};      ///< of this window
+    std::vector<Token> task{};        ///< the prompt without the text before
+    double spoken = 0;                ///< seconds where the last word with a time ended
     std::vector<Attempt> attempts{};  ///< of this window
     Transcript transcript{};
     std::uint64_t id = 0;
@@ -171,6 +178,7 @@ class Transcriber {
     });
     if (job.language >= 0) job.prompt.push_back(job.language);
     job.prompt.push_back(options_.translate ? vocabulary_.translate : vocabulary_.transcribe);
+    job.task.assign(std::find(job.prompt.begin(), job.prompt.end(), vocabulary_.start), job.prompt.end());
     job.transcript.language = vocabulary_.code(job.language);
     submit(job);
   }
@@ -280,6 +288,7 @@ class Transcriber {
     auto const time = [&](std::size_t i) { return vocabulary_.is_time(all[i]); };
     auto const offset = job.seconds();
     auto const whole = all.size() >= 2 && time(all.size() - 1) && !time(all.size() - 2);  // nothing after the last one
+    auto const before = job.transcript.segments.size();
     auto advance = job.size();
     std::size_t last = 0;
     for (std::size_t i = 1; i <= all.size(); ++i) {
@@ -296,9 +305,23 @@ class Transcriber {
     } else if (!whole) {
       advance = static_cast<std::size_t>(all[last - 1] - vocabulary_.no_timestamps - 1) * frame_of_time;
     }
+    if (aligner_) time_segments(job, before);
     if (advance == 0) advance = job.size();  // else it would never end
     job.seek += advance;
     if (!options_.previous_text || job.attempts.back().temperature > 0.5f) job.before.clear();
+  }
+
+  /// Gives the window's segments, from the first on, their words.
+  void time_segments(Job& job, std::size_t first) {
+    auto const segments = std::span(job.transcript.segments).subspan(first);
+    std::vector<Token> tokens;
+    std::vector<std::string> texts;
+    for (auto const& segment : segments)
+      for (auto const token : segment.tokens)
+        if (token < vocabulary_.eot) tokens.push_back(token), texts.push_back(vocabulary_.text({&token, 1}));
+    if (tokens.empty()) return;
+    auto const found = (*aligner_)(job.window->encoded->memory, job.task, tokens, job.size(), vocabulary_);
+    time_words(segments, found, texts, vocabulary_.eot, job.transcript.language, job.seconds(), job.spoken);
   }
 
   void add(Job& job, Attempt const& attempt, double begin, double end, std::span<Token const> tokens) {
@@ -321,6 +344,7 @@ class Transcriber {
   Model model_, looking_;
   sluice::Decoder<Model, Search, sluice::Streaming> decoder_;
   sluice::LogitsProcessorList rules_;
+  std::optional<Aligner> aligner_;
   std::vector<Job> jobs_;
 };
 

@@ -16,6 +16,12 @@
 
 namespace whisper {
 
+struct Word {
+  std::string text{};  ///< with the space before it, and signs that belong to it
+  double begin = 0, end = 0;
+  double probability = 0;  ///< a token's mean
+};
+
 struct Segment {
   double begin = 0, end = 0;  ///< seconds
   std::string text{};
@@ -23,7 +29,8 @@ struct Segment {
   double log_prob = 0;                  ///< a token's mean, of its window
   double no_speech = 0;                 ///< probability, of its window
   double temperature = 0;
-  double compression = 0;  ///< of its window's text: bytes over bytes compressed
+  double compression = 0;     ///< of its window's text: bytes over bytes compressed
+  std::vector<Word> words{};  ///< if they were asked for
 };
 
 struct Transcript {
@@ -62,8 +69,25 @@ inline void write_srt(std::ostream& to, Transcript const& all) {
 inline void write_vtt(std::ostream& to, Transcript const& all) {
   to << "WEBVTT\n\n";
   for (auto const& one : all.segments) {
-    auto text = trimmed(one.text);
-    for (std::size_t at = 0; (at = text.find("-->", at)) != std::string::npos; at += 2) text.replace(at, 3, "->");
+    auto const plain = [](std::string text) {
+      for (std::size_t at = 0; (at = text.find("-->", at)) != std::string::npos; at += 2) text.replace(at, 3, "->");
+      return text;
+    };
+    auto text = plain(trimmed(one.text));
+    if (!one.words.empty()) {  // a player shows a word from its time on; times must rise, within the cue's
+      text.clear();
+      auto shown = clock(one.begin, '.');
+      for (auto const& word : one.words) {
+        auto const spoken = word.text.find_first_not_of(" \n");
+        if (spoken == std::string::npos) continue;
+        if (!text.empty()) text += word.text.substr(0, spoken);
+        if (auto at = clock(word.begin, '.'); at > shown && at < clock(one.end, '.')) {
+          text += '<' + at + '>';
+          shown = std::move(at);
+        }
+        text += plain(word.text.substr(spoken));
+      }
+    }
     to << clock(one.begin, '.') << " --> " << clock(one.end, '.') << '\n' << text << "\n\n";
   }
 }
@@ -83,6 +107,11 @@ inline void write_json(std::ostream& to, Transcript const& all) {
                         {"no_speech_prob", round(one.no_speech)},
                         {"temperature", round(one.temperature)},
                         {"compression_ratio", round(one.compression)}});
+    for (auto const& word : one.words)
+      segments.back()["words"].push_back({{"start", round(word.begin)},
+                                          {"end", round(word.end)},
+                                          {"word", word.text},
+                                          {"probability", round(word.probability)}});
   }
   json["text"] = trimmed(text);
   if (!all.problem.empty()) json["error"] = all.problem;

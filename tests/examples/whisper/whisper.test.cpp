@@ -2,16 +2,19 @@
 // What transcribe hears and writes, without its model.
 #include <support/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 #include <whisper/log_mel.hpp>
 #include <whisper/transcript.hpp>
 #include <whisper/wav_file.hpp>
+#include <whisper/word_times.hpp>
 
 using namespace whisper;
 
@@ -89,4 +92,87 @@ TEST_CASE("transcripts are written as text, SRT, VTT and JSON", "[whisper]") {
   auto const json = nlohmann::json::parse(written(write_json));
   CHECK(json.at("text") == "One. Two --> three.");
   CHECK(json.at("segments").at(1).at("start") == 3661.04);
+  CHECK_FALSE(json.at("segments").at(1).contains("words"));
+  all.segments = {{.begin = 1, .end = 2, .text = " So it -->"}};
+  all.segments[0].words = {{" So", 1, 1.2, 0.5}, {" it", 1.2, 1.6, 1}, {" -->", 1.1, 2, 1}};
+  CHECK(written(write_vtt) == "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nSo <00:00:01.200>it ->\n\n");
+  auto const words = nlohmann::json::parse(written(write_json)).at("segments").at(0).at("words");
+  CHECK(words.at(0) == nlohmann::json{{"start", 1}, {"end", 1.2}, {"word", " So"}, {"probability", 0.5}});
+}
+
+TEST_CASE("a path through attention has the greatest sum of all paths", "[whisper]") {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> digit(-9, 9);
+  for (int turn = 0; turn < 200; ++turn) {
+    auto const lines = 1 + random() % 4, frames = 1 + random() % 5;
+    std::vector<double> values(lines * frames);
+    for (auto& x : values) x = digit(random);
+    // All paths, each a set of places; the path of warp is one that comes to each line at the frame it says.
+    auto best = -1e9, of_found = -1e9;
+    auto const found = warp(values, lines, frames);
+    std::vector<std::size_t> begins(lines);
+    auto const walk = [&](auto const& self, std::size_t i, std::size_t k, double sum) -> void {
+      sum += values[i * frames + k];
+      if (i + 1 == lines && k + 1 == frames) {
+        best = std::max(best, sum);
+        if (begins == found) of_found = std::max(of_found, sum);
+      }
+      if (k + 1 < frames) self(self, i, k + 1, sum);
+      if (i + 1 == lines) return;
+      begins[i + 1] = k;
+      self(self, i + 1, k, sum);
+      if (k + 1 == frames) return;
+      begins[i + 1] = k + 1;
+      self(self, i + 1, k + 1, sum);
+    };
+    walk(walk, 0, 0, 0);
+    CAPTURE(lines, frames, values, found);
+    CHECK(of_found == best);
+  }
+}
+
+TEST_CASE("what stands out in attention is counted in deviations over lines", "[whisper]") {
+  // One head; two lines of three frames, too few for a median. Softmax of (0, 0, 0) is a third each; of (ln 2, 0, 0) 1/2, 1/4, 1/4:
+  // of two numbers each is one deviation from their mean.
+  auto const found = prominence({.heads = 1, .lines = 2, .frames = 3, .numbers = {0, 0, 0, std::log(2.0), 0, 0}});
+  std::vector<double> const expected{-1, 1, 1, 1, -1, -1};
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK_THAT(found[i], sluice::test::WithinAbs(expected[i], 1e-9));
+  // A single frame that stands out is lost in the median of seven.
+  std::vector<double> lone(2 * 16);
+  lone[8] = 3;
+  for (std::size_t k = 0; k < 16; ++k) lone[16 + k] = k % 2 == 0 ? 0.1 : -0.1;
+  auto const smooth = prominence({.heads = 1, .lines = 2, .frames = 16, .numbers = lone});
+  CHECK(smooth[8] == smooth[10]);
+}
+
+TEST_CASE("words are cut and joined as by faster-whisper", "[whisper]") {
+  auto const texts = [](std::vector<TimedWord> const& words) {
+    std::vector<std::string> all;
+    for (auto const& word : words) all.push_back(word.text);
+    return all;
+  };
+  std::vector<std::string> const tokens{" He", " said", " \"", "Gr", "\xc3", "\xbc", "n", "\"",
+                                        ",",   " (",    "yes", ")",  "...",  " no",  "."};
+  auto const cut = cut_words(tokens, "en");
+  CHECK(texts(cut) ==
+        std::vector<std::string>{" He", " said", " \"Gr\xc3\xbcn", "\"", ",", " (yes", ")...", " no", "."});
+  CHECK(texts(join_signs(cut)) ==
+        std::vector<std::string>{" He", " said", " \"Gr\xc3\xbcn\",", " (yes", ")...", " no."});
+  CHECK(texts(cut_words(tokens, "ja")).size() == tokens.size() - 1);
+  CHECK(cut_words({}, "en").empty());
+
+  // A pause of three seconds after a full stop belongs to neither side.
+  std::vector<Segment> segments(1);
+  segments[0].begin = 0, segments[0].end = 5, segments[0].tokens = {99, 1, 2, 3, 4, 100};
+  std::vector<std::string> const said{" One", ".", " Two", " three"};
+  TokenTimes const times{.begins = {0, 0.4, 3.4, 3.8, 4.2}, .probabilities = {0.5, 1, 0.25, 1}};
+  double spoken = 0;
+  time_words(segments, times, said, 50, "en", 0, spoken);
+  auto const& words = segments[0].words;
+  REQUIRE(words.size() == 3);
+  CHECK(words[0].text == " One.");
+  CHECK((words[0].begin == 0 && words[0].end == 0.4 && words[0].probability == 0.5));
+  CHECK((words[1].begin == 3.4 && words[1].end == 3.8));
+  CHECK((segments[0].begin == 0 && segments[0].end == 4.2 && spoken == 4.2));
 }
