@@ -31,7 +31,7 @@ static int tools(void) {
   sluice_tool_parser* parser = NULL;
   sluice_tool_event const* events = NULL;
   size_t count = 0;
-  if (!say(sluice_tool_parser_create("hermes", NULL, &parser))) return 1;
+  if (!say(sluice_tool_parser_create("hermes", NULL, NULL, &parser))) return 1;
   for (char const* c = written; *c != '\0'; ++c) {  // as the model writes it
     if (!say(sluice_tool_parser_append(parser, c, 1, &events, &count))) return 1;
     for (size_t i = 0; i < count; ++i)

@@ -119,7 +119,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_process": [void_p, Process, void_p],
     "search_choose": [void_p, void_p],
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
-    "tool_parser_create": [C.c_char_p, C.c_char_p, C.POINTER(void_p)],
+    "tool_parser_create": [C.c_char_p, C.c_char_p, C.c_char_p, C.POINTER(void_p)],
     "tool_parser_append": [void_p, C.c_char_p, size_t, C.POINTER(C.POINTER(CToolEvent)), C.POINTER(size_t)],
     "tool_parser_finish": [void_p, C.POINTER(C.POINTER(CToolEvent)), C.POINTER(size_t)],
     "catalogue_open": [C.c_char_p, C.POINTER(void_p)],

@@ -36,7 +36,7 @@ class ToolCallEvent:
     """What a text of tool calls says, piece by piece."""
 
     kind: Literal["content", "reasoning", "begun", "arguments", "ended"]
-    """content: more of the text for the user; reasoning: of the model's reasoning (openai); begun: a call of the tool `text`;
+    """content: more of the text for the user; reasoning: of what the model thinks; begun: a call of the tool `text`;
     arguments: more of them, JSON; ended: the call is whole."""
     call: int
     """Its number, from 0; -1 before the first."""
@@ -50,6 +50,9 @@ class ToolCallParser:
         How the model writes calls: the name that vLLM's --tool-call-parser has for it, as in Grammar.tool_calls.
     tools
         As there. The formats qwen3_coder and glm45 need them: schemas tell strings from other values.
+    reasoning_end
+        "</think>" where an output begins with what the model thinks, up to that mark; a <think> before it is left out. An output without the mark
+        is all thought. None: there is no such beginning. With a mark, `format` may be None: there are no calls.
 
     Append what `Decoder.spelling` makes of tokens, as they come or all at once, and call finish() at the end. Both return what is new;
     `content`, `reasoning` and `calls` hold all of it. What may still become a mark waits. Python's json.loads reads the arguments of a
@@ -59,13 +62,14 @@ class ToolCallParser:
     content: str
     """The text for the user."""
     reasoning: str
-    """The model's reasoning, where the format tells it apart."""
+    """What the model thinks: up to `reasoning_end`, or what the format marks (openai)."""
     calls: list[ToolCall]
 
-    def __init__(self, format: str, tools: str | list[Any] | None = None):
+    def __init__(self, format: str | None, tools: str | list[Any] | None = None, *, reasoning_end: str | None = None):
         self.content, self.reasoning, self.calls = "", "", []
-        self._handle = create("tool_parser_create", text_bytes(format, "format"),
-                              None if tools is None else text_bytes(json_text(tools, "tools"), "tools"))
+        self._handle = create("tool_parser_create", None if format is None else text_bytes(format, "format"),
+                              None if tools is None else text_bytes(json_text(tools, "tools"), "tools"),
+                              None if reasoning_end is None else text_bytes(reasoning_end, "reasoning_end"))
         weakref.finalize(self, library.sluice_tool_parser_free, self._handle)
         self._cut = b""  # the beginning of a character
 

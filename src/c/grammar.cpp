@@ -239,11 +239,15 @@ sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* gr
   });
 }
 
-sluice_status sluice_tool_parser_create(char const* format, char const* tools, sluice_tool_parser** parser) {
+sluice_status sluice_tool_parser_create(char const* format, char const* tools, char const* reasoning_end,
+                                        sluice_tool_parser** parser) {
   return guarded([&] {
-    auto const known = sluice::tool_format(&not_null(format, "format"));
+    auto const reasons = reasoning_end != nullptr;
+    auto const known = format == nullptr && reasons ? std::optional<sluice::ToolFormat>{}
+                                                    : sluice::tool_format(&not_null(format, "format"));
+    auto const thought = reasons ? std::optional(sluice::Reasoning{.end = reasoning_end}) : std::nullopt;
     auto& made = not_null(parser, "parser");
-    made = new sluice_tool_parser{sluice::ToolCallParser(known, tools == nullptr ? "" : tools), {}, {}};
+    made = new sluice_tool_parser{sluice::ToolCallParser(known, tools == nullptr ? "" : tools, thought), {}, {}};
     return SLUICE_OK;
   });
 }

@@ -655,11 +655,11 @@ static void parses(void) {
   sluice_tool_parser* parser = NULL;
   sluice_tool_event const* events = NULL;
   size_t count = 7;
-  REFUSED(sluice_tool_parser_create("chat", NULL, &parser), "tool format = chat: must be one of llama3_json");
-  REFUSED(sluice_tool_parser_create(NULL, NULL, &parser), "format");
-  REFUSED(sluice_tool_parser_create("hermes", NULL, NULL), "parser");
-  REFUSED(sluice_tool_parser_create("hermes", "[", &parser), "tools, line 1");
-  CHECK(sluice_tool_parser_create("hermes", NULL, &parser) == SLUICE_OK);
+  REFUSED(sluice_tool_parser_create("chat", NULL, NULL, &parser), "tool format = chat: must be one of llama3_json");
+  REFUSED(sluice_tool_parser_create(NULL, NULL, NULL, &parser), "format");
+  REFUSED(sluice_tool_parser_create("hermes", NULL, NULL, NULL), "parser");
+  REFUSED(sluice_tool_parser_create("hermes", "[", NULL, &parser), "tools, line 1");
+  CHECK(sluice_tool_parser_create("hermes", NULL, NULL, &parser) == SLUICE_OK);
   CHECK(sluice_tool_parser_append(parser, text, 8, &events, &count) == SLUICE_OK);
   CHECK(count == 1 && is_event(&events[0], "content", -1, "Hm."));
   CHECK(sluice_tool_parser_append(parser, text + 8, strlen(text) - 8, &events, &count) == SLUICE_OK);
@@ -674,6 +674,11 @@ static void parses(void) {
   REFUSED(sluice_tool_parser_append(parser, text, 1, NULL, &count), "events");
   REFUSED(sluice_tool_parser_finish(parser, &events, NULL), "event_count");
   sluice_tool_parser_free(parser), sluice_tool_parser_free(NULL);
+  REFUSED(sluice_tool_parser_create("hermes", NULL, "", &parser), "reasoning.end");
+  CHECK(sluice_tool_parser_create(NULL, NULL, "</think>", &parser) == SLUICE_OK);
+  CHECK(sluice_tool_parser_append(parser, "<think>So</think>\n\nYes", 22, &events, &count) == SLUICE_OK);
+  CHECK(count == 2 && is_event(&events[0], "reasoning", -1, "So") && is_event(&events[1], "content", -1, "Yes"));
+  sluice_tool_parser_free(parser);
 }
 
 /* Forbids what came last; fails behind three tokens, if told so. */

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <grammar/mask_comparison.hpp>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -84,13 +85,14 @@ struct Read {
 };
 
 /// Whole, byte by byte, and in random pieces.
-Read read(ToolFormat format, std::string_view text, std::string_view own = tools) {
+Read read(std::optional<ToolFormat> format, std::string_view text, std::string_view own = tools,
+          std::optional<Reasoning> const& reasoning = {}) {
   Read out;
-  ToolCallParser whole(format, own);
+  ToolCallParser whole(format, own, reasoning);
   out.take(whole.append(text)), out.take(whole.finish());
   std::mt19937_64 random(7);
   for (int round = 0; round < 12; ++round) {
-    ToolCallParser parser(format, own);
+    ToolCallParser parser(format, own, reasoning);
     Read pieces;
     for (auto rest = text; !rest.empty();) {
       auto const size = round == 0 ? 1 : 1 + random() % 9;
@@ -220,6 +222,32 @@ TEST_CASE("tool calls: marks that are control tokens", "[grammar]") {
   feed(4);
   CHECK(structure.complete(state));
   CHECK(out == Read{"", "", {{"now", "{}"}}, 1});
+}
+
+TEST_CASE("tool calls: what a model thinks comes before them", "[grammar]") {
+  auto const thought = [](std::string_view text, std::optional<ToolFormat> format = ToolFormat::hermes,
+                          Reasoning const& reasoning = {}) { return read(format, text, tools, reasoning); };
+  std::string const call = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  Read const both{"Yes.", "a<b", {{"now", "{}"}}, 1};
+  CHECK(thought("a<b</think>\n\nYes." + call) == both);
+  CHECK(thought("<think>a<b</think>Yes." + call) == both);
+  // Calls within are thoughts; marks that break off are what they are; a second mark is content.
+  CHECK(thought("<think>\n" + call + "</thi</think>\nYes") == Read{"Yes", "\n" + call + "</thi"});
+  CHECK(thought("a</think>\n</think>") == Read{"</think>", "a"});
+  CHECK(thought("<think>never ends </thin") == Read{"", "never ends </thin"});
+  CHECK(thought("<thin") == Read{"", "<thin"});
+  CHECK(thought("") == Read{});
+  CHECK(thought("a</think>\n\n") == Read{"", "a"});
+  CHECK(thought("a</think>\nb", ToolFormat::hermes, {.lines = false}) == Read{"\nb", "a"});
+  CHECK(thought("[THINK]a[/THINK]" + call, std::nullopt, {.end = "[/THINK]"}) == Read{call, "a"});
+  CHECK(thought("<begin>a<end>b", std::nullopt, {.begin = "<begin>", .end = "<end>"}) == Read{"b", "a"});
+  CHECK(thought("a<end>b", std::nullopt, {.end = "<end>"}) == Read{"b", "a"});
+  for (auto const& one : examples()) {
+    INFO(one.all());
+    CHECK(thought("a " + one.one + "</think>\n" + one.all(), one.format) ==
+          Read{"", "a " + one.one, {{"get_weather", city}, {"now", "{}"}}, 2});
+  }
+  CHECK_THROWS_WITH(thought("", ToolFormat::hermes, {.end = ""}), "sluice: reasoning.end = : must not be empty");
 }
 
 TEST_CASE("tool calls: names of formats, and what is refused", "[grammar]") {

@@ -168,12 +168,13 @@ class Searches(unittest.TestCase):
                 decoder.check(grammar)
         for call, message in [(lambda: Grammar.tool_calls({1}), "tools = .*must be JSON"), (lambda: Grammar.tool_calls("["), "tools: must be JSON"),
                               (lambda: Grammar.tool_calls(tools, tool_choice={1}), "tool_choice"), (lambda: sluice.ToolCallParser("hermes").append(1), "text = 1"),
-                              (lambda: sluice.ToolCallParser("x"), "tool format = x"), (lambda: decoder.spelling([100]), "tokens = 100")]:
+                              (lambda: sluice.ToolCallParser("x"), "tool format = x"),
+                              (lambda: sluice.ToolCallParser(None), "format = null"), (lambda: sluice.ToolCallParser("hermes", reasoning_end=""), "reasoning.end"), (lambda: decoder.spelling([100]), "tokens = 100")]:
             with self.assertRaisesRegex((TypeError, sluice.ArgumentError), message):
                 call()
 
     def test_texts_of_calls_may_be_cut_anywhere(self):
-        text = 'Così: <tool_call>\n{"name": "book", "arguments": {"to": "Tromsø, 東京 🚂"}}\n</tool_call>'.encode()
+        text = text_of_call = 'Così: <tool_call>\n{"name": "book", "arguments": {"to": "Tromsø, 東京 🚂"}}\n</tool_call>'.encode()
         for size in 1, 2, 3, 5, len(text):
             parser = sluice.ToolCallParser("hermes")
             for begin in range(0, len(text), size):
@@ -189,6 +190,17 @@ class Searches(unittest.TestCase):
         parser.append("<|channel|>analysis<|message|>Well.<|end|><|start|>assistant<|channel|>final<|message|>Yes")
         parser.finish()
         self.assertEqual((parser.reasoning, parser.content, parser.calls), ("Well.", "Yes", []))
+        for size in 1, 4, 100:
+            text = "<think>\n東京? <tool_call>, hm</thin</think>\n\n".encode() + text_of_call
+            parser = sluice.ToolCallParser("hermes", reasoning_end="</think>")
+            for begin in range(0, len(text), size):
+                parser.append(text[begin:begin + size])
+            parser.finish()
+            self.assertEqual((parser.reasoning, parser.content, [call.name for call in parser.calls]), ("\n東京? <tool_call>, hm</thin", "Così: ", ["book"]))
+        parser = sluice.ToolCallParser(None, reasoning_end="[/THINK]")
+        parser.append("[THINK]a[/THINK]<tool_call>")
+        parser.finish()
+        self.assertEqual((parser.reasoning, parser.content, parser.calls), ("a", "<tool_call>", []))
 
     def test_models_of_pydantic(self):
         """Whatever has model_json_schema(): no pydantic is needed."""

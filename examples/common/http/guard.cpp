@@ -64,6 +64,8 @@ bool Guard::refuses(httplib::Request const& request, httplib::Response& response
   if (request.get_header_value_count("Content-Length") > 1 || (chunked && !length.empty()) ||
       length.find_first_not_of("0123456789") != length.npos || length.size() > 15)
     return refuse(response, 400, "Content-Length is not a valid number");
+  // std::regex, which the route /v1/models/(.+) is, takes a piece of the stack for each character.
+  if (request.path.size() > 512) return refuse(response, 414, "the path is too long");
   auto const host = request.get_header_value("Host");
   if (local_ && !is_local(host_of(host)))
     return refuse(response, 403, "Host: this server answers only requests to this machine");

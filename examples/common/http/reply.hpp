@@ -5,7 +5,6 @@
 
 #include <sluice/grammar/tool_calls.hpp>
 
-#include <cstdint>
 #include <http/fields.hpp>
 #include <optional>
 #include <string>
@@ -23,32 +22,25 @@ class Reply {
   /// \param reasons  the text begins with what was thought, up to `</think>`
   /// \param choice   what the ids of its calls begin with
   Reply(std::optional<sluice::ToolFormat> format, std::string const& tools, bool reasons, std::string choice)
-      : choice_(std::move(choice)), part_(reasons ? Part::begin : Part::answer) {
-    if (format) parser_.emplace(*format, tools);
-  }
+      : parser_(format, format ? tools : std::string(),
+                reasons ? std::optional(sluice::Reasoning{}) : std::nullopt),  // as vLLM's deepseek_r1 and qwen3
+        choice_(std::move(choice)) {}
 
   /// What more of the text adds, as deltas of OpenAI's chunks: what was thought, content, and of each call first its id and name,
   /// then its arguments.
-  std::vector<Json> append(std::string_view text) { return deltas(read(text, false)); }
+  std::vector<Json> append(std::string_view text) { return deltas(parser_.append(text)); }
   /// What is left at the end.
-  std::vector<Json> finish() { return deltas(read({}, true)); }
+  std::vector<Json> finish() { return deltas(parser_.finish()); }
 
   /// All deltas together.
   Json message() const;
   bool calls() const { return !calls_.empty(); }
 
  private:
-  using Events = std::vector<sluice::ToolCallEvent>;
-  enum class Part : std::uint8_t { begin, reasoning, space, answer };
+  std::vector<Json> deltas(std::vector<sluice::ToolCallEvent> const& events);
 
-  Events read(std::string_view text, bool last);
-  /// Of what waits: what belongs to the reasoning, and whether it has ended.
-  void think(bool last, Events& events);
-  std::vector<Json> deltas(Events const& events);
-
-  std::optional<sluice::ToolCallParser> parser_{};
-  std::string choice_, content_{}, reasoning_{}, waiting_{};
-  Part part_;
+  sluice::ToolCallParser parser_;
+  std::string choice_, content_{}, reasoning_{};
   std::vector<Json> calls_{};
 };
 

@@ -209,8 +209,11 @@ typedef struct sluice_tool_event {
   char const* text; /* [count]: what is new */
   size_t count;
 } sluice_tool_event;
-/* format: as for a grammar of kind "tool_calls"; tools: OpenAI's list, JSON, for formats that write no JSON; may be null. */
-SLUICE_API sluice_status sluice_tool_parser_create(char const* format, char const* tools, sluice_tool_parser** parser);
+/* format: as for a grammar of kind "tool_calls"; tools: OpenAI's list, JSON, for formats that write no JSON; may be null.
+ * reasoning_end: "</think>" where an output begins with what the model thinks, up to that mark, or is all of that if it never comes;
+ * null: it does not. With a mark, format may be null: there are no calls. */
+SLUICE_API sluice_status sluice_tool_parser_create(char const* format, char const* tools, char const* reasoning_end,
+                                                   sluice_tool_parser** parser);
 SLUICE_API void sluice_tool_parser_free(sluice_tool_parser* parser);
 /* More of the output; of control tokens their names. *event_count events, which live until the parser's next call. What may still become
  * a mark waits. */

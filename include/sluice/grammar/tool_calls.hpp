@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -148,7 +149,7 @@ struct ToolCallEvent {
   /// What is new.
   enum class Kind : std::uint8_t {
     content,    ///< more of the text for the user
-    reasoning,  ///< more of the model's reasoning (harmony)
+    reasoning,  ///< more of what the model thinks
     begun,      ///< a call of the tool `text`
     arguments,  ///< more of its arguments, JSON
     ended       ///< the call is whole
@@ -173,11 +174,22 @@ class ToolCallParser {
   }
 
  public:
-  /// \param tools  as for tool_calls(); with `qwen_coder` and `glm`, schemas tell strings from other values. Empty: unknown
+  /// \param format     of calls; nothing: there are none
+  /// \param tools      as for tool_calls(); with `qwen_coder` and `glm`, schemas tell strings from other values. Empty: unknown
+  /// \param reasoning  before the rest stands what the model thinks, up to `end`, or all of a text without. `begin` may be missing
+  ///     there; where it is empty, it is `end` without its slash. `harmony` tells what is thought without it
+  /// \throws std::invalid_argument  as tool_calls(); for an empty `reasoning.end`
   template <class = void>
-  explicit ToolCallParser(ToolFormat format, std::string_view tools = {})
-      : reader_(detail::tool_layout(static_cast<std::size_t>(format)),
-                tools.empty() ? std::vector<detail::Tool>{} : detail::read_tools(tools, GrammarLimits{})) {}
+  explicit ToolCallParser(std::optional<ToolFormat> format, std::string_view tools = {},
+                          std::optional<Reasoning> const& reasoning = {})
+      : reader_(format ? &detail::tool_layout(static_cast<std::size_t>(*format)) : nullptr,
+                tools.empty() ? std::vector<detail::Tool>{} : detail::read_tools(tools, GrammarLimits{})) {
+    if (!reasoning) return;
+    require(!reasoning->end.empty(), "reasoning.end", "", "must not be empty");
+    auto begin = reasoning->begin.empty() ? reasoning->end : reasoning->begin;
+    if (reasoning->begin.empty()) std::erase(begin, '/');
+    reader_.think_first(begin == reasoning->end ? std::string() : std::move(begin), reasoning->end, reasoning->lines);
+  }
 
   /// What is new.
   template <class = void>

@@ -27,8 +27,16 @@ class ToolCallReader {
  public:
   enum class Found : std::uint8_t { content, reasoning, begun, arguments, ended };
 
-  ToolCallReader(ToolLayout const& layout, std::vector<Tool> tools) : layout_(&layout), tools_(std::move(tools)) {
-    if (layout.body == ToolLayout::harmony) state_ = State::header;
+  /// \param layout  null: there are no calls
+  ToolCallReader(ToolLayout const* layout, std::vector<Tool> tools)
+      : layout_(layout),
+        tools_(std::move(tools)),
+        state_(layout != nullptr && layout->body == ToolLayout::harmony ? State::header : State::text) {}
+
+  /// Before the rest stands what was thought, up to a mark; `begin` may stand before it.
+  void think_first(std::string begin, std::string end, bool lines) {
+    think_begin_ = std::move(begin), think_end_ = std::move(end), lines_ = lines;
+    answer_ = state_, state_ = State::opening;
   }
 
   /// Calls found(kind, number of the call, text) for what is new.
@@ -42,12 +50,27 @@ class ToolCallReader {
   void finish(Take const& found) {
     if (state_ == State::text || state_ == State::message)
       say(state_ == State::text ? Found::content : kind_, left(), found);
+    else if (state_ == State::opening || state_ == State::thought) say(Found::reasoning, left(), found);
     rest_.clear();
     state_ = State::over;
   }
 
  private:
-  enum class State : std::uint8_t { text, start, name, member, arguments, behind, elements, header, message, over };
+  enum class State : std::uint8_t {
+    opening,  // of what was thought
+    thought,
+    gap,  // between that and the answer
+    text,
+    start,
+    name,
+    member,
+    arguments,
+    behind,
+    elements,
+    header,
+    message,
+    over
+  };
   static constexpr std::size_t npos = std::string_view::npos;
 
   std::string_view left() const { return std::string_view(rest_).substr(at_); }
@@ -99,6 +122,9 @@ class ToolCallReader {
   template <class Take>
   bool step(Take const& found) {
     switch (state_) {
+      case State::opening: return opening();
+      case State::thought: return thought(found);
+      case State::gap: return gap();
       case State::text: return text(found);
       case State::start: return start(found);
       case State::name: return name(found);
@@ -112,6 +138,27 @@ class ToolCallReader {
     }
     at_ = rest_.size();
     return false;
+  }
+
+  bool opening() {
+    if (may_become(think_begin_)) return false;
+    (void)take(think_begin_);
+    return state_ = State::thought, true;
+  }
+  template <class Take>
+  bool thought(Take const& found) {
+    auto const all = left();
+    auto const end = all.find(think_end_);
+    auto const size = end == npos ? all.size() - held(all, {think_end_}) : end;
+    say(Found::reasoning, all.substr(0, size), found);
+    at_ += end == npos ? size : size + think_end_.size();
+    if (end != npos) state_ = State::gap;
+    return end != npos;
+  }
+  bool gap() {
+    while (lines_ && at_ < rest_.size() && rest_[at_] == '\n') ++at_;
+    if (left().empty()) return false;
+    return state_ = answer_, true;
   }
 
   /// Where calls begin; npos: nowhere. \param size  of what begins them
@@ -138,7 +185,7 @@ class ToolCallReader {
   bool text(Take const& found) {
     std::size_t size = 0, keep = 0;
     auto const all = left();
-    auto const place = trigger(all, size, keep);
+    auto const place = layout_ == nullptr ? npos : trigger(all, size, keep);
     say(Found::content, all.substr(0, place == npos ? all.size() - keep : place), found);
     at_ += place == npos ? all.size() - keep : place + size;
     if (place == npos) return false;
@@ -383,7 +430,9 @@ class ToolCallReader {
 
   ToolLayout const* layout_;
   std::vector<Tool> tools_;
-  State state_ = State::text;
+  State state_, answer_ = State::text;
+  std::string think_begin_, think_end_;
+  bool lines_ = false;
   std::string rest_, name_, waiting_;  // waiting_: arguments that came before the name
   std::size_t at_ = 0;
   std::int32_t call_ = -1, depth_ = 0, members_ = 0;
