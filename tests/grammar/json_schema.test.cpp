@@ -338,6 +338,13 @@ TEST_CASE("large schemas are compiled, or refused, in time", "[json_schema]") {
     product["allOf"].push_back({{"anyOf", {{{"required", {name}}}, {{"minProperties", i + 40}}}}});
   }
   CHECK(problem(product.dump()).find("combinations of schemas") != std::string::npos);
+  json doubling{{"$ref", "#/$defs/d0"}};
+  for (int i = 0; i < 40; ++i) {
+    json const next{{"$ref", "#/$defs/d" + std::to_string(i + 1)}};
+    doubling["$defs"]["d" + std::to_string(i)] = {{"anyOf", {next, next}}};
+  }
+  doubling["$defs"]["d40"] = {{"type", "string"}};
+  CHECK(Grammar::from_json_schema(doubling.dump()).matches("\"a\""));
 }
 
 TEST_CASE("keywords in combination", "[json_schema]") {

@@ -98,6 +98,8 @@ class JsonDocument {
 
   template <class = void>
   Schema const& schema(JsonValue const& value) {
+    // References that meet again and again double the ways at each: forty of them never end.
+    if (++looked_ > 4'000'000) unsupported(value, "is met too often: references lead to too many ways");
     auto const [it, fresh] = schemas_.try_emplace(&value);
     if (fresh) it->second = read(value);
     return it->second;
@@ -358,6 +360,7 @@ class JsonDocument {
   std::unordered_map<JsonValue const*, std::int32_t> resource_of_;
   std::unordered_map<JsonValue const*, JsonValue const*> followed_;
   std::unordered_map<JsonValue const*, Schema> schemas_;
+  std::int32_t looked_ = 0;  // at schemas
   std::set<JsonValue const*> dropped_;
   std::set<std::string> ignored_;
   std::vector<std::vector<std::int32_t>> scopes_;

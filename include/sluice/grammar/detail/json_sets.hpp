@@ -89,9 +89,11 @@ class JsonSets : public JsonValidator {
     auto const open = std::find_if(open_.begin(), open_.end(), [&](auto const& one) { return one.first == key; });
     if (open != open_.end()) {
       if (open->second != negative_) unsupported(schema, "refers to itself under `not`, which is not supported");
+      reached_ = (std::min)(reached_, static_cast<std::size_t>(open - open_.begin()));
       return nullptr;  // says nothing
     }
     if (open_.size() > 500) unsupported(schema, "references lead too deep, which is not supported");
+    auto const before = std::exchange(reached_, std::size_t(-1));
     open_.emplace_back(key, negative_);
     try {
       Texts out;
@@ -104,7 +106,9 @@ class JsonSets : public JsonValidator {
         }
       }
       open_.pop_back();
-      if (open_.empty() && wanted_ == asked_) of.known[key] = out;
+      // It is known unless it refers back to what is still open.
+      if (reached_ >= open_.size() && wanted_ == asked_) of.known[key] = out;
+      reached_ = (std::min)(before, reached_);
       return out;
     } catch (...) {
       open_.pop_back();
@@ -266,6 +270,7 @@ class JsonSets : public JsonValidator {
   std::map<std::pair<NumberTexts, std::int64_t>, Target> numbers_;
   std::pair<NumberTexts, std::int64_t> asked_, wanted_;  // texts of numbers, by kind and largest exponent
   std::vector<std::pair<std::pair<JsonValue const*, std::int32_t>, bool>> open_;
+  std::size_t reached_ = std::size_t(-1);  // the first of open_ that was referred to
   bool negative_ = false;
 };
 
