@@ -60,8 +60,7 @@ class Catalogue {
 
   /// Maps a file, so processes share its memory. The file must not be changed while it is open; replace it by renaming.
   /// \throws std::runtime_error  naming the file, what is wrong, and where
-  template <class = void>
-  static Catalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
+  SLUICE_LAZY static Catalogue open(std::string const& path, CatalogueCheck check = CatalogueCheck::all) {
     auto kept = detail::map_file(path);
     try {
       Catalogue made(std::move(kept), check);
@@ -72,40 +71,32 @@ class Catalogue {
   }
   /// Copies bytes as returned by bytes().
   /// \throws std::runtime_error  naming what is wrong, and where
-  template <class = void>
-  static Catalogue from_bytes(std::span<std::byte const> bytes, CatalogueCheck check = CatalogueCheck::all) {
+  SLUICE_LAZY static Catalogue from_bytes(std::span<std::byte const> bytes,
+                                          CatalogueCheck check = CatalogueCheck::all) {
     Catalogue made(detail::copy_bytes(bytes), check);
     return made;
   }
 
   /// The number of items.
-  template <class = void>
-  Item size() const {
-    return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items());
-  }
+  SLUICE_LAZY Item size() const { return data_ == nullptr ? 0 : static_cast<Item>(data_->image.items()); }
   bool empty() const { return data_ == nullptr; }
   /// The lengths of the shortest and of the longest item, in tokens.
-  template <class = void>
-  std::int32_t shortest() const {
+  SLUICE_LAZY std::int32_t shortest() const {
     return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.head().shortest);
   }
-  template <class = void>
-  std::int32_t longest() const {
+  SLUICE_LAZY std::int32_t longest() const {
     return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->image.depth());
   }
   /// The largest token; -1: there are no items.
-  template <class = void>
-  Token largest_token() const {
+  SLUICE_LAZY Token largest_token() const {
     return data_ == nullptr ? -1 : static_cast<Token>(data_->image.head().largest);
   }
   /// Whether some item contains the token.
-  template <class = void>
-  bool holds(Token token) const {
+  SLUICE_LAZY bool holds(Token token) const {
     return data_ != nullptr && token >= 0 && data_->image.holds(static_cast<std::uint32_t>(token));
   }
   /// The number of nodes at all depths, without the root.
-  template <class = void>
-  std::int64_t nodes() const {
+  SLUICE_LAZY std::int64_t nodes() const {
     std::int64_t sum = 0;
     for (std::int32_t d = 0; d < longest(); ++d) sum += level(d).first.size();
     return sum;
@@ -114,14 +105,12 @@ class Catalogue {
   /// The node of all items.
   Node root() const { return {0, 0, size()}; }
   /// Whether the node's own tokens are an item; that item is `first`.
-  template <class = void>
-  bool is_item(Node node) const {
+  SLUICE_LAZY bool is_item(Node node) const {
     if (node.empty() || node.depth == 0) return false;
     return node.depth >= longest() || !level(node.depth).first.contains(static_cast<std::uint32_t>(node.first));
   }
   /// The node after one more token; empty if there is none. O(log items).
-  template <class = void>
-  Node child(Node node, Token token) const {
+  SLUICE_LAZY Node child(Node node, Token token) const {
     if (node.empty() || node.depth >= longest() || token < 0) return {node.depth + 1, 0, 0};
     auto const& level = this->level(node.depth);
     auto const begin = level.first.rank(static_cast<std::uint32_t>(node.first));
@@ -154,8 +143,8 @@ class Catalogue {
   }
 
   /// Appends the same to lists: per child, its token and its first and last item.
-  template <class = void>
-  void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last) const {
+  SLUICE_LAZY void list_children(Node node, std::vector<Token>& tokens, std::vector<Item>& first,
+                                 std::vector<Item>& last) const {
     if (node.empty() || node.depth >= longest()) return;
     auto const& level = this->level(node.depth);
     auto const begin = level.first.rank(static_cast<std::uint32_t>(node.first));
@@ -177,30 +166,26 @@ class Catalogue {
   }
 
   /// The node of all items with this prefix; empty if there are none.
-  template <class = void>
-  Node find_beginning(std::span<Token const> tokens) const {
+  SLUICE_LAZY Node find_beginning(std::span<Token const> tokens) const {
     auto node = root();
     for (auto const token : tokens) node = child(node, token);
     return node;
   }
   /// The item with these tokens.
-  template <class = void>
-  std::optional<Item> find(std::span<Token const> tokens) const {
+  SLUICE_LAZY std::optional<Item> find(std::span<Token const> tokens) const {
     auto const node = find_beginning(tokens);
     if (!is_item(node)) return std::nullopt;
     return node.first;
   }
   /// The item that a finished output is, with or without eos at its end.
   /// \param tokens  Hypothesis::tokens of a finished hypothesis
-  template <class = void>
-  std::optional<Item> item_of(std::span<Token const> tokens) const {
+  SLUICE_LAZY std::optional<Item> item_of(std::span<Token const> tokens) const {
     if (auto const item = find(tokens)) return item;
     return tokens.empty() ? std::nullopt : find(tokens.first(tokens.size() - 1));
   }
   /// An item's tokens.
   /// \throws std::invalid_argument  if there is no such item
-  template <class = void>
-  std::vector<Token> tokens(Item item) const {
+  SLUICE_LAZY std::vector<Token> tokens(Item item) const {
     require(item >= 0 && item < size(), "item", item, "the catalogue has " + std::to_string(size()));
     std::vector<Token> tokens;
     for (auto node = root(); !(is_item(node) && node.first == item) && node.depth < longest();) {
@@ -215,15 +200,13 @@ class Catalogue {
   }
 
   /// The contents of its file.
-  template <class = void>
-  std::span<std::byte const> bytes() const {
+  SLUICE_LAZY std::span<std::byte const> bytes() const {
     return data_ == nullptr ? std::span<std::byte const>{} : data_->image.bytes();
   }
   /// Writes bytes() to a binary stream.
   /// \throws std::invalid_argument  if there are no items
   /// \throws std::runtime_error     if writing to the stream fails
-  template <class = void>
-  void write(std::ostream& stream) const {
+  SLUICE_LAZY void write(std::ostream& stream) const {
     require(!empty(), "catalogue", "empty", "has nothing to write");
     auto const all = bytes();
     stream.write(reinterpret_cast<char const*>(all.data()), static_cast<std::streamsize>(all.size()));
@@ -235,25 +218,21 @@ class Catalogue {
   friend class CatalogueBuilder;
 
   /// Uses bytes without copying them.
-  template <class = void>
-  static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
+  SLUICE_LAZY static Catalogue from_kept(detail::KeptBytes kept, CatalogueCheck check) {
     Catalogue made(std::move(kept), check);
     return made;
   }
 
   struct Data {
-    template <class = void>
-    explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
+    SLUICE_LAZY explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
     detail::KeptBytes kept;
     detail::CatalogueImage image;
   };
 
-  template <class = void>
-  Catalogue(detail::KeptBytes kept, CatalogueCheck check) : data_(std::make_shared<Data>(std::move(kept))) {
+  SLUICE_LAZY Catalogue(detail::KeptBytes kept, CatalogueCheck check) : data_(std::make_shared<Data>(std::move(kept))) {
     if (check == CatalogueCheck::all) detail::check_catalogue(data_->image);
   }
-  template <class = void>
-  detail::CatalogueImage::Level const& level(std::int32_t d) const {
+  SLUICE_LAZY detail::CatalogueImage::Level const& level(std::int32_t d) const {
     return data_->image.level(static_cast<std::uint32_t>(d));
   }
 

@@ -68,8 +68,7 @@ struct CatalogueBeam {
     std::vector<double> norms;  // [rank]: log of the sum of the children's probabilities
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     auto const need = [](bool has_none, char const* name, auto const& value) {
       require(has_none, name, value, "a CatalogueBeam has none: use BeamSearch with InCatalogue");
     };
@@ -80,13 +79,9 @@ struct CatalogueBeam {
     need(beam.pruning.relative_local_threshold <= 0, "beam.pruning.relative_local_threshold",
          beam.pruning.relative_local_threshold);
   }
-  template <class = void>
-  std::int32_t slot_count() const {
-    return beam.slot_count();
-  }
+  SLUICE_LAZY std::int32_t slot_count() const { return beam.slot_count(); }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     beam.begin(s.inner, sentence);
     auto state = items.initial(sentence);
     for (auto const token : sentence.prefix) state = items.next(state, token);
@@ -98,8 +93,7 @@ struct CatalogueBeam {
     s.lists.list(items, s.inner, s.inner.beam, among == Among::children && !scores_prefix(s.inner));
   }
 
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     auto& inner = s.inner;
     for (auto const slot : inner.unused) plan.release(slot);
     inner.unused.clear();
@@ -120,8 +114,7 @@ struct CatalogueBeam {
     }
   }
 
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     namespace loop = detail::beam_loop;
     auto& inner = s.inner;
     loop::receive(beam, inner);
@@ -146,24 +139,14 @@ struct CatalogueBeam {
       if (listed[rank].idle) inner.beam[rank].ended = false;
     return false;
   }
-  template <class = void>
-  Progress progress(State const& s) const {
-    return beam.progress(s.inner);
-  }
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
-    beam.settled(s.inner, tokens);
-  }
-  template <class = void>
-  void finish(State const& s, Result& result) const {
-    beam.finish(s.inner, result);
-  }
+  SLUICE_LAZY Progress progress(State const& s) const { return beam.progress(s.inner); }
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const { beam.settled(s.inner, tokens); }
+  SLUICE_LAZY void finish(State const& s, Result& result) const { beam.finish(s.inner, result); }
 
  private:
   using Key = State::Key;
   /// BeamSearch's order of candidates.
-  template <class = void>
-  static auto order(State const& s) {
+  SLUICE_LAZY static auto order(State const& s) {
     return [&s](Key const& a, Key const& b) {
       if (a.value != b.value) return a.value > b.value;
       if (a.rank != b.rank) return a.rank < b.rank;
@@ -179,8 +162,7 @@ struct CatalogueBeam {
   static std::span<float const> told(Listed const& listed, Expansion const& answer) {
     return listed.line < 0 ? std::span<float const>{} : answer[static_cast<std::size_t>(listed.line)].probes;
   }
-  template <class = void>
-  void find_norms(State& s, Expansion const& answer) const {
+  SLUICE_LAZY void find_norms(State& s, Expansion const& answer) const {
     s.norms.assign(s.lists.listed.size(), 0);
     if (among == Among::children)
       for (std::size_t rank = 0; rank < s.norms.size(); ++rank)
@@ -192,8 +174,7 @@ struct CatalogueBeam {
   }
 
   /// Writes the best candidates to `keys`, in order.
-  template <class = void>
-  void find_best(State& s, Expansion const& answer) const {
+  SLUICE_LAZY void find_best(State& s, Expansion const& answer) const {
     auto const& inner = s.inner;
     // None after the first so many can continue.
     auto const limit = (std::min)(static_cast<std::size_t>(detail::beam_loop::looked_at(beam, inner)),
@@ -228,13 +209,11 @@ struct CatalogueBeam {
     std::sort(s.keys.begin(), s.keys.end(), order(s));
   }
   /// Any score below this keeps a candidate below the bar, so one comparison rejects most candidates.
-  template <class = void>
-  float lowest_score(State const& s, std::size_t rank, double bar) const {
+  SLUICE_LAZY float lowest_score(State const& s, std::size_t rank, double bar) const {
     auto const score = bar - s.inner.beam[rank].value + s.norms[rank];
     return static_cast<float>(score - 1e-6 * (1 + std::abs(score)));
   }
-  template <class = void>
-  static void keep(State& s, std::size_t limit) {
+  SLUICE_LAZY static void keep(State& s, std::size_t limit) {
     if (s.keys.size() <= limit) return;
     auto const end = s.keys.begin() + static_cast<std::ptrdiff_t>(limit);
     std::nth_element(s.keys.begin(), end, s.keys.end(), order(s));
@@ -242,8 +221,7 @@ struct CatalogueBeam {
   }
 
   /// Converts them to candidates of a BeamSearch.
-  template <class = void>
-  void take_best(State& s, Expansion const& answer) const {
+  SLUICE_LAZY void take_best(State& s, Expansion const& answer) const {
     auto& inner = s.inner;
     inner.picks.clear();
     for (auto const& key : s.keys) {

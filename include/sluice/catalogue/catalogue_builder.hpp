@@ -38,8 +38,7 @@ class CatalogueBuilder {
   explicit CatalogueBuilder(Duplicates duplicates = Duplicates::refuse) : when_twice_(duplicates) {}
 
   /// \throws std::invalid_argument  for no tokens or more than 1,024, a negative token, or more than 2^31 - 1 sequences
-  template <class = void>
-  void add(std::span<Token const> tokens) {
+  SLUICE_LAZY void add(std::span<Token const> tokens) {
     auto const name = "sequence " + std::to_string(added());
     require(!tokens.empty(), name, "[]", "has no tokens");
     require(tokens.size() <= detail::catalogue_levels, name, std::to_string(tokens.size()) + " tokens",
@@ -56,8 +55,7 @@ class CatalogueBuilder {
   std::int64_t added() const { return static_cast<std::int64_t>(begins_.size()) - 1; }
 
   /// \throws std::invalid_argument  if nothing was added, or for a duplicate under Duplicates::refuse
-  template <class = void>
-  Catalogue build() {
+  SLUICE_LAZY Catalogue build() {
     require(added() > 0, "catalogue", "0 sequences", "must have one");
     order();
     number();
@@ -69,14 +67,12 @@ class CatalogueBuilder {
   std::int64_t duplicates() const { return added() - static_cast<std::int64_t>(order_.size()); }
 
  private:
-  template <class = void>
-  std::span<Token const> at(std::size_t i) const {
+  SLUICE_LAZY std::span<Token const> at(std::size_t i) const {
     return std::span(tokens_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
   }
 
   /// Sets order_: the sequences, sorted; equal ones in the order of adding.
-  template <class = void>
-  void order() {
+  SLUICE_LAZY void order() {
     order_.resize(begins_.size() - 1);
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
     if (sorted_) return;
@@ -101,15 +97,13 @@ class CatalogueBuilder {
     for (std::size_t i = 0; i < keys.size(); ++i) order_[i] = keys[i].second;
   }
 
-  template <class = void>
-  static std::size_t shared(std::span<Token const> a, std::span<Token const> b) {
+  SLUICE_LAZY static std::size_t shared(std::span<Token const> a, std::span<Token const> b) {
     return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
 
   /// Sets items_ and shared_ (the length of each item's common prefix with the one before); removes duplicates from
   /// order_.
-  template <class = void>
-  void number() {
+  SLUICE_LAZY void number() {
     items_.resize(order_.size()), shared_.clear();
     std::size_t kept = 0;
     for (auto const i : order_) {
@@ -141,8 +135,7 @@ class CatalogueBuilder {
     }
   }
 
-  template <class = void>
-  detail::KeptBytes image() const {
+  SLUICE_LAZY detail::KeptBytes image() const {
     using detail::aligned_64, detail::catalogue_head, detail::catalogue_level, detail::CatalogueHead,
         detail::CatalogueLevel, detail::Marks, detail::store_little;
     auto const count = static_cast<std::uint32_t>(order_.size());

@@ -38,8 +38,7 @@ class SwitchedOff {
   /// \param items   in any order; duplicates count once
   /// \param shared  a set to include
   /// \throws std::invalid_argument  for a number that is not an item, or a `shared` made for another catalogue
-  template <class = void>
-  SwitchedOff(Catalogue const& catalogue, std::span<Item const> items, SwitchedOff const& shared)
+  SLUICE_LAZY SwitchedOff(Catalogue const& catalogue, std::span<Item const> items, SwitchedOff const& shared)
       : bound_(catalogue.size()), layers_(shared.layers_) {
     require(shared.bound_ == 0 || shared.bound_ == bound_, "shared", std::to_string(shared.bound_) + " items",
             "is of another catalogue than this, of " + std::to_string(bound_));
@@ -53,41 +52,34 @@ class SwitchedOff {
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     if (!sorted.empty()) layers_.push_back(std::make_shared<Layer const>(sorted, static_cast<std::uint32_t>(bound_)));
   }
-  template <class = void>
-  SwitchedOff(Catalogue const& catalogue, std::span<Item const> items) : SwitchedOff(catalogue, items, SwitchedOff()) {}
+  SLUICE_LAZY SwitchedOff(Catalogue const& catalogue, std::span<Item const> items)
+      : SwitchedOff(catalogue, items, SwitchedOff()) {}
 
   bool empty() const { return layers_.empty(); }
-  template <class = void>
-  bool contains(Item item) const {
+  SLUICE_LAZY bool contains(Item item) const {
     for (auto const& layer : layers_)
       if (layer->marks.contains(static_cast<std::uint32_t>(item))) return true;
     return false;
   }
   /// The number of its elements below this item.
-  template <class = void>
-  Item before(Item item) const {
+  SLUICE_LAZY Item before(Item item) const {
     std::uint32_t sum = 0;  // the layers are disjoint
     for (auto const& layer : layers_) sum += layer->marks.rank(static_cast<std::uint32_t>(item));
     return static_cast<Item>(sum);
   }
   /// Whether some item of [first, last) is not in it.
-  template <class = void>
-  bool any_left(Item first, Item last) const {
+  SLUICE_LAZY bool any_left(Item first, Item last) const {
     return first < last && (layers_.empty() || before(last) - before(first) < last - first);
   }
   /// The number of elements.
-  template <class = void>
-  Item size() const {
-    return before(bound_);
-  }
+  SLUICE_LAZY Item size() const { return before(bound_); }
 
  private:
   friend class InCatalogue;
   friend class detail::SwitchedOffCursor;
 
   struct Layer {
-    template <class = void>
-    Layer(std::span<std::uint32_t const> items, std::uint32_t bound) {
+    SLUICE_LAZY Layer(std::span<std::uint32_t const> items, std::uint32_t bound) {
       auto const count = static_cast<std::uint32_t>(items.size());
       auto const bits = detail::Marks::as_bits(bound, count);
       auto made = detail::zeroed_bytes(detail::Marks::bytes(bound, count, bits));
@@ -109,13 +101,11 @@ namespace detail {
 class SwitchedOffCursor {
  public:
   /// The set must live as long as this is used.
-  template <class = void>
-  void begin(SwitchedOff const& set) {
+  SLUICE_LAZY void begin(SwitchedOff const& set) {
     layers_.clear();
     for (auto const& layer : set.layers_) layers_.emplace_back(layer->marks);
   }
-  template <class = void>
-  bool contains(Item item) {
+  SLUICE_LAZY bool contains(Item item) {
     auto found = false;
     for (auto& layer : layers_) found |= layer.contains(static_cast<std::uint32_t>(item));
     return found;
@@ -152,8 +142,7 @@ class InCatalogue {
   InCatalogue() = default;
   /// \param off  for this catalogue
   /// \throws std::invalid_argument  for a set made for another catalogue
-  template <class = void>
-  explicit InCatalogue(Catalogue catalogue, SwitchedOff off = {})
+  SLUICE_LAZY explicit InCatalogue(Catalogue catalogue, SwitchedOff off = {})
       : catalogue_(std::move(catalogue)), off_(std::move(off)) {
     require(off_.bound_ == 0 || off_.bound_ == catalogue_.size(), "off", std::to_string(off_.bound_) + " items",
             "is of another catalogue than this, of " + std::to_string(catalogue_.size()));
@@ -165,8 +154,7 @@ class InCatalogue {
 
   /// \throws std::invalid_argument  for a catalogue with tokens that the vocabulary lacks or never generates, or with
   ///     eos tokens
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     if (trivial()) return {.vocabulary = &vocabulary};
     require(catalogue_.largest_token() < vocabulary.size, "catalogue: token", catalogue_.largest_token(),
@@ -177,8 +165,7 @@ class InCatalogue {
       require(!catalogue_.holds(token), "catalogue: token", token, "is never generated, but an item contains it");
     return {.node = catalogue_.root(), .vocabulary = &vocabulary};
   }
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     if (trivial()) return state;
     if (state.at != State::At::inside) state.at = State::At::outside;
     else if (state.vocabulary->ends(token)) state.at = may_end(state.node) ? State::At::ended : State::At::outside;
@@ -191,8 +178,7 @@ class InCatalogue {
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
   /// The node's children that have items left, and eos where an item ends.
-  template <class = void>
-  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
+  SLUICE_LAZY std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
     if (trivial()) return nullptr;
     auto set = std::make_shared<TokenSet>(state.vocabulary->size);
     if (state.at != State::At::inside) return set;
@@ -207,8 +193,7 @@ class InCatalogue {
   }
 
   /// \throws std::invalid_argument  if no output can begin with this
-  template <class = void>
-  void require_possible(State const& state, Output const& output, std::int32_t left) const {
+  SLUICE_LAZY void require_possible(State const& state, Output const& output, std::int32_t left) const {
     if (trivial()) return;
     auto const prefix = std::to_string(output.prefix) + " tokens";
     require(off_.any_left(0, catalogue_.size()), "off", std::to_string(off_.size()) + " items", "leaves none");
@@ -228,14 +213,12 @@ class InCatalogue {
   /// Whether an item that is left begins with the output, or is it.
   bool alive(State const& state) const { return trivial() || state.at != State::At::outside; }
   /// Whether the output is an item that is left: it has ended, or it may end here.
-  template <class = void>
-  bool complete(State const& state) const {
+  SLUICE_LAZY bool complete(State const& state) const {
     return trivial() || state.at == State::At::ended || (state.at == State::At::inside && may_end(state.node));
   }
 
   /// Whether the output may end here.
-  template <class = void>
-  bool may_end(Catalogue::Node node) const {
+  SLUICE_LAZY bool may_end(Catalogue::Node node) const {
     return catalogue_.is_item(node) && !off_.contains(node.first);
   }
 
@@ -244,9 +227,8 @@ class InCatalogue {
 
   /// Catalogue::list_children, for children with items left.
   /// \param off  started with off(); its position moves
-  template <class = void>
-  void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first, std::vector<Item>& last,
-                 detail::SwitchedOffCursor& off) const {
+  SLUICE_LAZY void list_left(Catalogue::Node node, std::vector<Token>& tokens, std::vector<Item>& first,
+                             std::vector<Item>& last, detail::SwitchedOffCursor& off) const {
     auto const begin = tokens.size();
     catalogue_.list_children(node, tokens, first, last);
     if (off_.empty() || node.empty() || off_.before(node.last) == off_.before(node.first)) return;

@@ -16,8 +16,7 @@ namespace sluice::inline v0 {
 
 namespace detail {
 
-template <class = void>
-[[noreturn]] void refuse_argument(std::string_view name, std::string_view value, std::string_view rule) {
+SLUICE_LAZY [[noreturn]] void refuse_argument(std::string_view name, std::string_view value, std::string_view rule) {
   std::string text = "sluice: ";
   throw std::invalid_argument(text.append(name).append(" = ").append(value).append(": ").append(rule));
 }
@@ -41,8 +40,7 @@ struct NoRoom : std::runtime_error {
 };
 
 /// The message of an exception.
-template <class = void>
-std::string describe(std::exception_ptr const& problem) {
+SLUICE_LAZY std::string describe(std::exception_ptr const& problem) {
   try {
     std::rethrow_exception(problem);
   } catch (std::exception const& e) {

@@ -49,8 +49,7 @@ struct FusionWeights {
   double bonus = 0;    ///< for each token, or word of a language model of words
   double unknown = 0;  ///< added to the log-probability of each token or word that an n-gram table has not
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(weight >= 0 && std::isfinite(weight), "weights.weight", weight, "must be a number >= 0");
     require(std::isfinite(bonus), "weights.bonus", bonus, "must be a number");
     require(std::isfinite(unknown), "weights.unknown", unknown, "must be a number");

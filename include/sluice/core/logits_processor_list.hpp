@@ -54,24 +54,21 @@ class LogitsProcessorList {
     all_.push_back(std::make_shared<detail::ProcessorOf<R> const>(std::move(processor)));
   }
   /// Appends those of another list.
-  template <class = void>
-  void append(LogitsProcessorList const& other) {
+  SLUICE_LAZY void append(LogitsProcessorList const& other) {
     for (std::size_t i = 0, count = other.size(); i < count; ++i) all_.push_back(other.all_[i]);  // it may be this list
   }
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
 
   /// Whether one of them ends outputs.
-  template <class = void>
-  bool ends_outputs() const {
+  SLUICE_LAZY bool ends_outputs() const {
     for (auto const& one : all_)
       if (one->ends) return true;
     return false;
   }
 
   /// Throws std::invalid_argument for invalid options of a processor, naming the option and its value.
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     for (auto const& one : all_) one->check();
   }
 

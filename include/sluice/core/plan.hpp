@@ -30,8 +30,7 @@ struct StepPlan {
 /// release() ends its sentence, and no other, with Failure::search and a message that names the clause.
 class Plan {
  public:
-  template <class = void>
-  Plan(StepPlan& step, Slot base)
+  SLUICE_LAZY Plan(StepPlan& step, Slot base)
       : step_(step), base_(base), row_(step.rows.size()), query_(step.queries.size()), group_(step.groups.size()) {
     step_.groups.push_back({});
   }
@@ -40,28 +39,18 @@ class Plan {
   /// not empty, and `length` is what it holds; a smaller `length` needs Abilities::roll_back. Rows ascend in `to`, and no row
   /// continues a slot that another one forks into. The row has `lines` lines, for its last `lines` tokens: at least one, at most
   /// one a token. Call ask() for each, in order. Several tokens need Abilities::blocks.
-  template <class = void>
-  void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
+  SLUICE_LAZY void row(Slot from, Slot to, std::int32_t length, std::span<Token const> tokens, std::int32_t lines = 1) {
     step_.rows.push_back({from + base_, to + base_, length, tokens, lines});
   }
   /// Makes the tokens of the row just planned a tree. `depths`: see Row::depths; must live as long as the tokens. Needs
   /// Abilities::trees.
-  template <class = void>
-  void branch(std::span<std::int32_t const> depths) {
-    step_.rows.back().depths = depths.data();
-  }
+  SLUICE_LAZY void branch(std::span<std::int32_t const> depths) { step_.rows.back().depths = depths.data(); }
   /// The query for the next line.
-  template <class = void>
-  void ask(Query const& query) {
-    step_.queries.push_back(query), ++step_.groups.back().lines;
-  }
+  SLUICE_LAZY void ask(Query const& query) { step_.queries.push_back(query), ++step_.groups.back().lines; }
   /// Only the sentence's `best` candidates by base + log_prob and, among equals, rank matter (Group::keep).
   void keep(std::int32_t best) { step_.groups.back().keep = best; }
   /// Releases a slot that is no longer needed. It is released before the step's rows are run, so no row may continue it.
-  template <class = void>
-  void release(Slot slot) {
-    step_.released.push_back(slot + base_);
-  }
+  SLUICE_LAZY void release(Slot slot) { step_.released.push_back(slot + base_); }
 
   /// For the first plan only: the log-probabilities of a forced prefix are not computed, and count as 0.
   void ignore_prefix_scores() { prefix_scored_ = false; }
@@ -74,8 +63,7 @@ class Plan {
   /// Removes rows of this sentence, with their queries: the i-th if out[i] is not 0. For wrappers of a search that know the
   /// answer. Also removes rows of inner searches, if no plan was added to while another was unfinished.
   /// \param out  [rows().size()]
-  template <class = void>
-  void take_back(std::span<std::uint8_t const> out) {
+  SLUICE_LAZY void take_back(std::span<std::uint8_t const> out) {
     auto group = group_;
     auto left = step_.groups[group].lines;  // lines of that group in rows not yet visited
     auto row = row_, query = query_, line = query_;
@@ -94,14 +82,8 @@ class Plan {
   }
 
   /// This sentence's rows so far, in the model's slot numbers; base() is its first slot. For wrappers of a search.
-  template <class = void>
-  std::span<Row const> rows() const {
-    return std::span(step_.rows).subspan(row_);
-  }
-  template <class = void>
-  std::span<Query> queries() {
-    return std::span(step_.queries).subspan(query_);
-  }
+  SLUICE_LAZY std::span<Row const> rows() const { return std::span(step_.rows).subspan(row_); }
+  SLUICE_LAZY std::span<Query> queries() { return std::span(step_.queries).subspan(query_); }
   Slot base() const { return base_; }
 
  private:

@@ -47,8 +47,7 @@ struct SharedEdits {
 
   SharedEdits() = default;
   /// \param sorted  as `edits`
-  template <class = void>
-  explicit SharedEdits(std::vector<Edit> sorted) : edits(std::move(sorted)) {
+  SLUICE_LAZY explicit SharedEdits(std::vector<Edit> sorted) : edits(std::move(sorted)) {
     if (edits.empty()) return;
     dense.resize((static_cast<std::size_t>(edits.back().token) / padding + 1) * padding);
     for (auto const& one : edits) dense[static_cast<std::size_t>(one.token)] = one.add;

@@ -54,9 +54,8 @@ struct Request {
 
 namespace detail {
 
-template <class = void>
-void check_request(std::span<Token const> prompt, std::span<Token const> prefix, TokenSet const* shortlist,
-                   Vocabulary const& vocabulary) {
+SLUICE_LAZY void check_request(std::span<Token const> prompt, std::span<Token const> prefix, TokenSet const* shortlist,
+                               Vocabulary const& vocabulary) {
   auto const rule = "is outside the vocabulary of " + std::to_string(vocabulary.size);
   for (auto const token : prompt) require(vocabulary.contains(token), "prompt", token, rule);
   for (auto const token : prefix) require(vocabulary.contains(token), "prefix", token, rule);

@@ -200,8 +200,7 @@ S adapted(S search, M const& model) {
 inline constexpr std::int32_t most_slots = 1 << 20;
 
 /// Checks an option that says how many hypotheses there are, each of which costs `each` slots.
-template <class = void>
-void require_slots(std::string_view name, std::int64_t count, std::int64_t each = 1) {
+SLUICE_LAZY void require_slots(std::string_view name, std::int64_t count, std::int64_t each = 1) {
   require(count >= 1, name, count, "must be at least 1");
   require(each >= 1 && count <= most_slots / each, name, count,
           "needs more slots of the model than any sentence has: must be at most " +

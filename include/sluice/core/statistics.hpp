@@ -50,8 +50,7 @@ struct Statistics {
   } seconds;
 
   /// Counts a call of the model.
-  template <class = void>
-  void count(StepPlan const& step) {
+  SLUICE_LAZY void count(StepPlan const& step) {
     ++model_calls, rows += step.rows.size();
     if (rows_histogram.size() <= step.rows.size()) rows_histogram.resize(step.rows.size() + 1);
     ++rows_histogram[step.rows.size()];

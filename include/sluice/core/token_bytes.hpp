@@ -31,8 +31,8 @@ class TokenBytes {
   /// No tokens.
   TokenBytes() = default;
   /// \param tokens  [Vocabulary::size]: the bytes of each
-  template <class = void>
-  explicit TokenBytes(std::span<std::string const> tokens) : size_(static_cast<std::int32_t>(tokens.size())) {
+  SLUICE_LAZY explicit TokenBytes(std::span<std::string const> tokens)
+      : size_(static_cast<std::int32_t>(tokens.size())) {
     auto end = tokens.size() * cell;
     auto total = end;
     for (auto const& token : tokens) total += token.size() < cell ? 0 : token.size();
@@ -52,8 +52,7 @@ class TokenBytes {
     }
     buffer_ = std::move(buffer);
   }
-  template <class = void>
-  explicit TokenBytes(std::vector<std::string> const& tokens) : TokenBytes(std::span(tokens)) {}
+  SLUICE_LAZY explicit TokenBytes(std::vector<std::string> const& tokens) : TokenBytes(std::span(tokens)) {}
 
   /// How many tokens there are: 0 .. size() - 1.
   std::int32_t size() const { return size_; }
@@ -61,8 +60,7 @@ class TokenBytes {
 
   /// The bytes of a token; valid as long as any copy lives.
   /// \throws std::invalid_argument  for a token that is not one of them
-  template <class = void>
-  std::string_view bytes(Token token) const {
+  SLUICE_LAZY std::string_view bytes(Token token) const {
     if (token < 0 || token >= size_)
       require(false, "token", token, "has no bytes: there are those of " + std::to_string(size_) + " tokens");
     auto const* const at = buffer_.get() + static_cast<std::size_t>(token) * cell;
@@ -74,8 +72,7 @@ class TokenBytes {
 
   /// The joined bytes of several tokens.
   /// \throws std::invalid_argument  as bytes() does
-  template <class = void>
-  std::string text(std::span<Token const> tokens) const {
+  SLUICE_LAZY std::string text(std::span<Token const> tokens) const {
     std::string out;
     for (auto const token : tokens) out += bytes(token);
     return out;

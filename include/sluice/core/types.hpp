@@ -40,8 +40,7 @@ struct Row {
 
   std::int32_t depth(std::size_t i) const { return depths == nullptr ? static_cast<std::int32_t>(i) : depths[i]; }
   /// How many of the tokens the slot holds after the step: those before the first that does not follow the one before it.
-  template <class = void>
-  std::size_t kept() const {
+  SLUICE_LAZY std::size_t kept() const {
     if (depths == nullptr) return tokens.size();
     std::size_t i = 0;
     while (i < tokens.size() && depths[i] == static_cast<std::int32_t>(i)) ++i;
@@ -60,8 +59,7 @@ struct Vocabulary {
   /// Whether a token ends a sentence. O(eos).
   bool ends(Token token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
   /// Throws std::invalid_argument for an invalid vocabulary.
-  template <class = void>
-  void check() const;
+  SLUICE_LAZY void check() const;
 };
 
 template <class Void>

@@ -119,8 +119,7 @@ struct Intake {
   }
 
   /// Throws std::invalid_argument naming the option and its value.
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(encode_group <= encode_ahead, "encode_group", encode_group, "must be at most encode_ahead");
     require(prompt_chunk >= 0, "prompt_chunk", prompt_chunk, "must be 0 (no bound) or more");
     require(shared_tokens >= 0, "shared_tokens", shared_tokens, "must be 0 (nothing is shared) or more");
@@ -166,8 +165,7 @@ struct Streaming {
   Refill refill{};
 
   /// Throws std::invalid_argument naming the option and its value.
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(size >= 1, "size", size, "must be at least 1");
     require(refill_below >= 0 && refill_below <= 1, "refill_below", refill_below, "must be between 0 and 1");
     require(max_rows >= 0, "max_rows", max_rows, "must be 0 (no bound) or more");
@@ -180,14 +178,12 @@ struct Streaming {
   }
 
   /// Called by the decoder with the model's abilities.
-  template <class = void>
-  void adapt(Abilities const& abilities) {
+  SLUICE_LAZY void adapt(Abilities const& abilities) {
     if (order == Order::automatic) order = abilities.ragged ? Order::oldest_first : Order::shortest_only;
     if (order == Order::oldest_first && abilities.ragged && max_rows == 0) drain_after = 0;
   }
 
-  template <class = void>
-  std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
+  SLUICE_LAZY std::size_t admit(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     if (waiting.empty() || live.size() >= size) return 0;
     auto const old = [this](Live const& one) { return one.age > drain_after; };
     if (drain_after > 0 && std::any_of(live.begin(), live.end(), old)) return 0;
@@ -198,8 +194,7 @@ struct Streaming {
     return refill.sentences > 0 ? (std::min)(refill.sentences, room) : room;
   }
 
-  template <class = void>
-  void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
+  SLUICE_LAZY void select(std::span<Live const> live, std::vector<std::int32_t>& chosen) const {
     if (live.empty()) return;
     auto const first = static_cast<std::ptrdiff_t>(chosen.size());
     auto least = live.front().length;
@@ -221,8 +216,7 @@ struct Streaming {
   }
 
  private:
-  template <class = void>
-  std::size_t by_tokens(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
+  SLUICE_LAZY std::size_t by_tokens(std::span<Live const> live, std::span<std::int32_t const> waiting) const {
     std::int64_t alive = 0, taken = 0;
     for (auto const& one : live) alive += (std::max)(one.source_length, 0);
     auto const batch = static_cast<double>(refill.source_tokens);

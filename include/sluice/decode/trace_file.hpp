@@ -41,16 +41,14 @@ class TraceFile {
 
   /// \param lines  must outlive this
   /// \param texts  is called once for every token that occurs; none: tokens are shown as numbers
-  template <class = void>
-  explicit TraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
+  SLUICE_LAZY explicit TraceFile(std::ostream& lines, Texts texts = {}) : lines_(&lines), texts_(std::move(texts)) {
     line_.open('{').key("sluice_trace").number(1).close('}');
     write();
   }
 
   /// Describes a sentence to the reader, e.g. by its text. To be called at any time after it has been submitted.
   /// \param source  what lies at each position that the model attaches attention to, as texts; none: they are numbered
-  template <class = void>
-  void describe(std::uint64_t id, std::string_view about, std::span<std::string const> source = {}) {
+  SLUICE_LAZY void describe(std::uint64_t id, std::string_view about, std::span<std::string const> source = {}) {
     line_.open('{').key("sentence").number(id).key("about").string(about);
     if (!source.empty()) {
       line_.key("source").open('[');
@@ -64,8 +62,7 @@ class TraceFile {
   /// \name What the decoder calls, see NoTrace
   /// @{
   static bool wants_entropy() { return true; }
-  template <class = void>
-  void began(std::uint64_t, Sentence const& sentence) {
+  SLUICE_LAZY void began(std::uint64_t, Sentence const& sentence) {
     prompt_.assign(sentence.prompt.begin(), sentence.prompt.end());
     prefix_.assign(sentence.prefix.begin(), sentence.prefix.end());
     source_length_ = sentence.source_length;
@@ -76,8 +73,7 @@ class TraceFile {
     }
   }
 
-  template <class = void>
-  void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) {
+  SLUICE_LAZY void admitted(std::uint64_t id, Slot base, std::int32_t slot_count) {
     tell(prompt_), tell(prefix_);
     auto const end = static_cast<std::size_t>(base) + static_cast<std::size_t>(slot_count);
     if (ids_.size() < end) ids_.resize(end);
@@ -90,8 +86,7 @@ class TraceFile {
     write();
   }
 
-  template <class = void>
-  void planned(StepPlan const& step) {
+  SLUICE_LAZY void planned(StepPlan const& step) {
     for (auto const& row : step.rows) tell(row.tokens);
     line_.open('{').key("step").number(step_++).key("rows").open('[');
     for (auto const& row : step.rows) {
@@ -108,8 +103,7 @@ class TraceFile {
     write();
   }
 
-  template <class = void>
-  void answered(StepPlan const& step, Expansion const& answer) {
+  SLUICE_LAZY void answered(StepPlan const& step, Expansion const& answer) {
     for (std::size_t i = 0; i < answer.size(); ++i) {
       for (auto const& candidate : answer[i].best) tell({&candidate.token, 1});
       tell(step.queries[i].probes);
@@ -120,8 +114,7 @@ class TraceFile {
     write();
   }
 
-  template <class = void>
-  void ended(Result const& result) {
+  SLUICE_LAZY void ended(Result const& result) {
     for (auto const& hypothesis : result.hypotheses) tell(hypothesis.tokens);
     line_.open('{').key("end").number(result.id).key("step").number(step_);
     if (!result.ok()) line_.key("failure").string(name(result.failure)).key("message").string(result.message);
@@ -133,8 +126,7 @@ class TraceFile {
   /// @}
 
  private:
-  template <class = void>
-  void add(Query const& query, Line const& line) {
+  SLUICE_LAZY void add(Query const& query, Line const& line) {
     line_.open('{');
     if (!line.best.empty()) {
       line_.key("best").open('[');
@@ -159,8 +151,7 @@ class TraceFile {
   }
 
   /// What rules added to the log-probabilities of listed tokens.
-  template <class = void>
-  void add_boosts(Query const& query, Line const& line) {
+  SLUICE_LAZY void add_boosts(Query const& query, Line const& line) {
     if (query.stage != Stage::after_softmax) return;
     auto any = false;
     auto const add = [&](Token token) {
@@ -179,8 +170,7 @@ class TraceFile {
     if (any) line_.close(']');
   }
 
-  template <class = void>
-  void add(Hypothesis const& h) {
+  SLUICE_LAZY void add(Hypothesis const& h) {
     line_.open('{').key("tokens").numbers(h.tokens).key("log_probs").numbers(h.log_probs);
     line_.key("log_prob").number(h.log_prob).key("score").number(h.score).key("finished").boolean(h.finished);
     if (h.constraints_total > 0)
@@ -196,8 +186,7 @@ class TraceFile {
   }
 
   /// Writes the texts of tokens that occur for the first time.
-  template <class = void>
-  void tell(std::span<Token const> tokens) {
+  SLUICE_LAZY void tell(std::span<Token const> tokens) {
     if (!texts_) return;
     for (auto const token : tokens) {
       if (token < 0) continue;
@@ -219,8 +208,7 @@ class TraceFile {
     }
   }
 
-  template <class = void>
-  std::string text_of(Token token) const {
+  SLUICE_LAZY std::string text_of(Token token) const {
     try {
       return texts_(token);
     } catch (...) {  // must not end the decoding
@@ -228,10 +216,7 @@ class TraceFile {
     }
   }
 
-  template <class = void>
-  void write() {
-    *lines_ << line_.finish();
-  }
+  SLUICE_LAZY void write() { *lines_ << line_.finish(); }
 
   std::ostream* lines_;
   Texts texts_;

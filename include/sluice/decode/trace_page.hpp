@@ -29,17 +29,13 @@ namespace sluice::inline v0 {
 class TracePage {
  public:
   /// Writes the part before the lines. \param page  must outlive this
-  template <class = void>
-  explicit TracePage(std::ostream& page) : page_(page) {
-    write(detail::trace_page_before);
-  }
+  SLUICE_LAZY explicit TracePage(std::ostream& page) : page_(page) { write(detail::trace_page_before); }
   TracePage(TracePage const&) = delete;
   TracePage& operator=(TracePage const&) = delete;
 
   /// Writes the part after the lines. If it is not called, the destructor does it, and cannot report failure.
   /// \throws std::runtime_error  if part of the page, or of the lines, could not be written
-  template <class = void>
-  void finish() {
+  SLUICE_LAZY void finish() {
     if (!finished_) write(detail::trace_page_after);
     finished_ = true;
     page_.flush();
@@ -48,8 +44,7 @@ class TracePage {
 
  private:
   friend class detail::AtEnd<TracePage>;
-  template <class = void>
-  void end() {
+  SLUICE_LAZY void end() {
     if (!finished_) write(detail::trace_page_after);
   }
 
@@ -66,8 +61,7 @@ class TracePage {
 /// Makes a page of the lines of a TraceFile. Lines from an untrusted source are safe: what could end the script, or is not UTF-8,
 /// is escaped.
 /// \throws std::runtime_error  if the page cannot be written
-template <class = void>
-void write_trace_page(std::istream& lines, std::ostream& page) {
+SLUICE_LAZY void write_trace_page(std::istream& lines, std::ostream& page) {
   TracePage around(page);
   std::string safe;
   for (std::string line; std::getline(lines, line);) {

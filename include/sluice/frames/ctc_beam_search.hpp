@@ -81,8 +81,7 @@ struct CtcBeamSearch {
   static constexpr bool takes_prefix = true;       // none is taken
   static constexpr bool takes_processors = false;  ///< its tokens are labels of frames: see `rule`
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     detail::require_slots("width", width, in_rows ? 3 : 1);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(top_tokens >= 0, "top_tokens", top_tokens, "must not be negative");
@@ -99,8 +98,7 @@ struct CtcBeamSearch {
   /// The blank: without it no text has frames between its labels.
   void insert_into(State const& s, TokenSet& set) const { set.insert(s.blank); }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     auto const size = sentence.vocabulary->size;
     s.blank = blank >= 0 ? blank : sentence.vocabulary->bos;
     require(s.blank < size, "blank", s.blank, "is outside the vocabulary of " + std::to_string(size));
@@ -138,16 +136,14 @@ struct CtcBeamSearch {
     text.vocabulary = &s.vocabulary;
     s.beam.begin(rule, language_model, text, slot_count(), viterbi);
   }
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     auto const count = next(s);
     if (count > 0) plan.row(0, 0, s.read, std::span<Token const>(s.fed).first(static_cast<std::size_t>(count)), count);
     for (std::int32_t i = 0; i < count; ++i)
       plan.ask({.best = s.listed, .probes = {&s.blank, 1}, .stage = Stage::after_softmax});
     if constexpr (in_rows) s.beam.texts().rows().plan(plan);
   }
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     s.fed[0] = s.blank;
     auto const count = static_cast<std::size_t>(next(s));
     s.read += static_cast<std::int32_t>(count);
@@ -170,8 +166,7 @@ struct CtcBeamSearch {
     if constexpr (in_rows) rows += s.beam.texts().rows().size();
     return {s.read, 1, rows, (std::max)(count, 1)};
   }
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto const& entries = s.beam.entries();
     if (entries.empty()) return;
@@ -179,8 +174,7 @@ struct CtcBeamSearch {
     for (auto const& entry : entries) node = s.beam.tree().common(node, entry.node);
     s.beam.tree().spell(node, tokens);
   }
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     result.frames = s.taken;
     auto const complete = s.ended && s.starved < 0;

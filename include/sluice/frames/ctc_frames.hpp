@@ -27,16 +27,14 @@ namespace sluice::inline v0 {
 /// The vocabulary of a CTC model: `size` labels, the blank among them. Sentences end where their frames do, so there is no eos; bos is
 /// the blank, by which searches over frames know it.
 /// \throws std::invalid_argument  for a blank outside the vocabulary
-template <class = void>
-Vocabulary ctc_vocabulary(std::int32_t size, Token blank) {
+SLUICE_LAZY Vocabulary ctc_vocabulary(std::int32_t size, Token blank) {
   require(size >= 2, "size", size, "a blank and at least one label are needed");
   require(blank >= 0 && blank < size, "blank", blank, "is outside the vocabulary of " + std::to_string(size));
   return {.size = size, .bos = blank};
 }
 /// The same vocabulary as rules and language models in a CtcBeamSearch see it: the blank, which no text has, stands for its end.
 /// For TokenTrie and others that are made for a vocabulary.
-template <class = void>
-Vocabulary ctc_text_vocabulary(std::int32_t size, Token blank) {
+SLUICE_LAZY Vocabulary ctc_text_vocabulary(std::int32_t size, Token blank) {
   auto vocabulary = ctc_vocabulary(size, blank);
   vocabulary.eos = {blank};
   return vocabulary;
@@ -68,15 +66,13 @@ class CtcFrames {
   std::int32_t source_length(Source const& source) const { return static_cast<std::int32_t>(source.rows); }
 
   /// \throws std::invalid_argument  for a source without frames, or of another number of labels
-  template <class = void>
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     sources_.start(sources, slot_numbers, vocabulary_.size);
   }
   void release(std::span<Slot const> slot_numbers) { sources_.release(slot_numbers); }
 
   /// \throws std::invalid_argument  for a row that goes beyond the last frame
-  template <class = void>
-  Scores<T> step(std::span<Row const> rows) {
+  SLUICE_LAZY Scores<T> step(std::span<Row const> rows) {
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) sources_.follow(row), lines += row.lines;
     if (rows.size() == 1) {
@@ -107,8 +103,7 @@ class CtcFrames {
 /// \param first  the label for one repetition; the next ones are for more
 /// \param most   how many such labels there are; 0: none, and equal neighbours stay
 /// \throws std::invalid_argument  for `most` < 0
-template <class = void>
-std::vector<Token> pack_repetitions(std::span<Token const> labels, Token first, std::int32_t most = 1) {
+SLUICE_LAZY std::vector<Token> pack_repetitions(std::span<Token const> labels, Token first, std::int32_t most = 1) {
   require(most >= 0, "most", most, "must not be negative");
   std::vector<Token> packed;
   for (std::size_t i = 0; i < labels.size();) {
@@ -124,8 +119,7 @@ std::vector<Token> pack_repetitions(std::span<Token const> labels, Token first, 
 }
 
 /// The labels that pack_repetitions() packed. A repetition without a label before it, as a model may write it, is dropped.
-template <class = void>
-std::vector<Token> unpack_repetitions(std::span<Token const> packed, Token first, std::int32_t most = 1) {
+SLUICE_LAZY std::vector<Token> unpack_repetitions(std::span<Token const> packed, Token first, std::int32_t most = 1) {
   std::vector<Token> labels;
   auto repeatable = false;
   for (auto const token : packed) {
@@ -158,8 +152,7 @@ class AsgTransitions {
   AsgTransitions() = default;
   /// \param transitions  [N, N]: the score of label `column` before label `row`; -infinity forbids. Those of the model
   /// \throws std::invalid_argument  for a matrix that is not square, a NaN, +infinity, or a transition of a label to itself that is no number
-  template <class = void>
-  explicit AsgTransitions(MatrixView<float const> const& transitions) {
+  SLUICE_LAZY explicit AsgTransitions(MatrixView<float const> const& transitions) {
     require(transitions.rows >= 1 && transitions.rows == transitions.columns, "transitions",
             std::to_string(transitions.rows) + " x " + std::to_string(transitions.columns),
             "must be a square of the number of labels");
@@ -182,15 +175,13 @@ class AsgTransitions {
   }
 
   /// \throws std::invalid_argument  for a vocabulary of another number of labels
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     require(adds_ == nullptr || sentence.vocabulary->size == labels_ + 1, "transitions: labels", labels_,
             "those of the frames are " + std::to_string(sentence.vocabulary->size - 1));
     return {};
   }
   State next(State, Token token) const { return {token}; }
-  template <class = void>
-  void edit(State const& state, Output const&, std::vector<Edit>& edits) const {
+  SLUICE_LAZY void edit(State const& state, Output const&, std::vector<Edit>& edits) const {
     if (adds_ == nullptr || state.last >= labels_) return;
     auto const* const adds = adds_->data() + std::ptrdiff_t{state.last + 1} * labels_;
     for (Token label = 0; label < labels_; ++label) edits.push_back({.token = label, .add = adds[label]});
@@ -223,8 +214,7 @@ class AsgFrames {
 
   /// \param transitions  [N, N]: the score of label `column` before label `row`
   /// \throws std::invalid_argument  for a matrix that is not square, or a transition of a label to itself that is no number
-  template <class = void>
-  explicit AsgFrames(MatrixView<float const> const& transitions) {
+  SLUICE_LAZY explicit AsgFrames(MatrixView<float const> const& transitions) {
     require(transitions.rows >= 1 && transitions.rows == transitions.columns, "transitions",
             std::to_string(transitions.rows) + " x " + std::to_string(transitions.columns),
             "must be a square of the number of labels");
@@ -241,15 +231,13 @@ class AsgFrames {
   std::int32_t source_length(Source const& source) const { return static_cast<std::int32_t>(source.rows); }
 
   /// \throws std::invalid_argument  for a source without frames, or of another number of labels
-  template <class = void>
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers) {
     sources_.start(sources, slot_numbers, std::ssize(stays_));
   }
   void release(std::span<Slot const> slot_numbers) { sources_.release(slot_numbers); }
 
   /// \throws std::invalid_argument  for a row that goes beyond the last frame
-  template <class = void>
-  Scores<float> step(std::span<Row const> rows) {
+  SLUICE_LAZY Scores<float> step(std::span<Row const> rows) {
     lines_.clear();
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {

@@ -102,8 +102,7 @@ class CtcStream {
   /// Adds frames, [any, V].
   /// \param last  whether nothing more will come
   /// \throws std::invalid_argument  for frames of another number of labels, or after the last, and for a stream that another model reads
-  template <class = void>
-  void append(FrameStream& stream, MatrixView<float const> const& frames, bool last = false) const {
+  SLUICE_LAZY void append(FrameStream& stream, MatrixView<float const> const& frames, bool last = false) const {
     auto const size = std::ptrdiff_t{vocabulary_.size};
     auto& held = *stream.held_;
     std::scoped_lock const lock(held.mutex);
@@ -121,8 +120,7 @@ class CtcStream {
     held.length += static_cast<std::int32_t>(frames.rows), held.over = last;
   }
   /// The same for numbers that the call holds, [any, V]: for Server::append.
-  template <class = void>
-  void append(FrameStream& stream, std::vector<float> const& numbers, bool last = false) const {
+  SLUICE_LAZY void append(FrameStream& stream, std::vector<float> const& numbers, bool last = false) const {
     auto const size = std::ptrdiff_t{vocabulary_.size};
     require(std::ssize(numbers) % size == 0, "frames", std::to_string(numbers.size()) + " numbers",
             "must be a multiple of the number of labels, " + std::to_string(size));
@@ -130,8 +128,7 @@ class CtcStream {
   }
   /// The frames from `begin` on as a stream of its own: for the next request where an endpoint has ended one (Result::frames).
   /// \throws std::invalid_argument  for frames that have not come, or are forgotten
-  template <class = void>
-  FrameStream rest(FrameStream const& stream, std::int32_t begin) const {
+  SLUICE_LAZY FrameStream rest(FrameStream const& stream, std::int32_t begin) const {
     auto const& held = *stream.held_;
     require(begin >= held.first && begin <= held.length, "begin", begin,
             "must be between " + std::to_string(held.first) + " and " + std::to_string(held.length));
@@ -142,8 +139,7 @@ class CtcStream {
   }
 
   /// \throws std::invalid_argument  for a stream whose first frames are forgotten, or that another model reads
-  template <class = void>
-  void start(std::span<FrameStream const* const> sources, std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void start(std::span<FrameStream const* const> sources, std::span<Slot const> slot_numbers) {
     for (auto const* source : sources) {
       std::scoped_lock const lock(source->held_->mutex);
       require_own(*source->held_);
@@ -169,8 +165,7 @@ class CtcStream {
 
   /// \throws std::invalid_argument  for a row beyond the last frame that has come, or of frames that are forgotten
   /// \throws std::logic_error       for a search that forks a slot
-  template <class = void>
-  Scores<float> step(std::span<Row const> rows) {
+  SLUICE_LAZY Scores<float> step(std::span<Row const> rows) {
     auto const size = std::ptrdiff_t{vocabulary_.size};
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {

@@ -57,8 +57,7 @@ class WithLanguageModel {
   /// \param tokens  [labels]: the language model's token for each label; -1: none. Those of blanks are not looked at
   /// \param source  of every text
   /// \throws std::invalid_argument  for tokens of another number, or outside the language model's vocabulary
-  template <class = void>
-  WithLanguageModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
+  SLUICE_LAZY WithLanguageModel(F& frames, L& language, std::vector<Token> tokens, typename L::Source source = {})
       : frames_(frames), language_(language), tokens_(std::move(tokens)), source_(std::move(source)) {
     Vocabulary const lines = frames_.vocabulary(), texts = language_.vocabulary();
     auto labels = lines.size;
@@ -96,8 +95,7 @@ class WithLanguageModel {
     frames_.start(sources, slot_numbers);
     for (auto const slot : slot_numbers) put(slot, Holds::frames);
   }
-  template <class = void>
-  void release(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) {
       if (held(slot) == Holds::frames) release(frames_, slot);
       if (held(slot) == Holds::text) release(language_, slot);
@@ -106,8 +104,7 @@ class WithLanguageModel {
     }
   }
 
-  template <class = void>
-  Scores<float> step(std::span<Row const> rows) {
+  SLUICE_LAZY Scores<float> step(std::span<Row const> rows) {
     frame_rows_.clear(), text_rows_.clear(), begun_.clear();
     std::ptrdiff_t lines = 0;
     for (auto const& row : rows) {
@@ -169,8 +166,7 @@ class WithLanguageModel {
     held_[i] = what;
   }
   /// Counts the tokens of rows. Throws NoRoom where a model that says how many it holds cannot hold them.
-  template <class = void>
-  void make_room(std::span<Row const> rows, Limits const& limits, bool of_texts) {
+  SLUICE_LAZY void make_room(std::span<Row const> rows, Limits const& limits, bool of_texts) {
     for (auto const& row : rows)
       if (auto const after = std::int64_t{row.length} + std::ssize(row.tokens); after > limits.length)
         throw NoRoom("sluice: WithLanguageModel: a slot of the " + std::string(of_texts ? "language model" : "frames") +

@@ -63,8 +63,7 @@ class Lexicon {
   /// \throws std::invalid_argument  naming the word: without tokens, with a separator in it, or, without separators, where the words
   ///     cannot be told apart
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  explicit Lexicon(std::vector<Spelling> spellings, std::vector<Token> const& separators = {}) {
+  SLUICE_LAZY explicit Lexicon(std::vector<Spelling> spellings, std::vector<Token> const& separators = {}) {
     for (auto const token : separators) require(token >= 0, "lexicon: separator", token, "must not be negative");
     for (auto const& one : spellings) {
       require(!one.tokens.empty(), "lexicon: word", one.word, "has a spelling without tokens");
@@ -86,8 +85,7 @@ class Lexicon {
   std::vector<Spelling> const& spellings() const { return *spellings_; }
 
   /// \throws std::invalid_argument  naming a word with a token that the vocabulary lacks, or never generates
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     if (trivial()) return {.vocabulary = &vocabulary};
     for (auto const separator : separators_) {
@@ -106,8 +104,7 @@ class Lexicon {
       }
     return {.vocabulary = &vocabulary};
   }
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     if (trivial()) return state;
     if (state.over || state.node < 0) state.node = -1;
     else if (state.vocabulary->ends(token)) state.over = true;
@@ -115,8 +112,7 @@ class Lexicon {
     return state;
   }
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
-  template <class = void>
-  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
+  SLUICE_LAZY std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t) const {
     if (trivial()) return nullptr;
     auto set = std::make_shared<TokenSet>(state.vocabulary->size);
     if (state.node < 0 || state.over) return set;
@@ -127,16 +123,14 @@ class Lexicon {
     if (ends) set->insert(state.vocabulary->eos);
     return set;
   }
-  template <class = void>
-  void require_possible(State const& state, Output const& output, std::int32_t) const {
+  SLUICE_LAZY void require_possible(State const& state, Output const& output, std::int32_t) const {
     require(state.node >= 0 && !state.over, "prefix", std::to_string(output.prefix) + " tokens",
             "is not a beginning of words of the lexicon");
   }
 
   /// The words of an output, in their order, and, of a search over frames, where they are heard or written. Separators belong to none.
   /// \throws std::invalid_argument  naming the token that no word allows; eos may only be the last
-  template <class = void>
-  std::vector<LexiconWord> words(Hypothesis const& output) const {
+  SLUICE_LAZY std::vector<LexiconWord> words(Hypothesis const& output) const {
     require(!trivial(), "lexicon", "empty", "must have words");
     std::vector<LexiconWord> found;
     auto const size = static_cast<std::int32_t>(output.tokens.size());
@@ -173,14 +167,12 @@ class Lexicon {
   static std::string outside(Vocabulary const& vocabulary) {
     return "is outside the vocabulary of " + std::to_string(vocabulary.size);
   }
-  template <class = void>
-  bool any_used(std::vector<Token> const& tokens) const {
+  SLUICE_LAZY bool any_used(std::vector<Token> const& tokens) const {
     for (std::int32_t node = 1; node < trie_->size(); ++node)
       if (std::find(tokens.begin(), tokens.end(), trie_->token(node)) != tokens.end()) return true;
     return false;
   }
-  template <class = void>
-  void check_starts() const {
+  SLUICE_LAZY void check_starts() const {
     for (std::int32_t node = 1; node < trie_->size(); ++node) {
       if (!trie_->may_end(node)) continue;
       auto const [first, count] = trie_->children(node);
@@ -212,16 +204,14 @@ class LexiconNGrams {
   /// Adds nothing.
   LexiconNGrams() = default;
   /// \throws std::invalid_argument  for an empty lexicon, or weights that are no numbers
-  template <class = void>
-  LexiconNGrams(Lexicon lexicon, NGramTable table, FusionWeights const& weights = {}) {
+  SLUICE_LAZY LexiconNGrams(Lexicon lexicon, NGramTable table, FusionWeights const& weights = {}) {
     weights.check();
     require(!lexicon.trivial(), "LexiconNGrams: lexicon", "empty", "must have words");
     data_ = std::make_shared<Data const>(std::move(lexicon), std::move(table), weights);
   }
 
   /// \throws std::invalid_argument  as Lexicon::initial() does
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     data_->lexicon.initial(sentence);
     return {0, data_->table.start()};
@@ -264,8 +254,7 @@ class LexiconNGrams {
     std::vector<Word> words{};             // [spelling]
     std::vector<float> charged_of_node{};  // [node]
 
-    template <class = void>
-    Data(Lexicon its_lexicon, NGramTable its_table, FusionWeights const& its_weights)
+    SLUICE_LAZY Data(Lexicon its_lexicon, NGramTable its_table, FusionWeights const& its_weights)
         : lexicon(std::move(its_lexicon)), table(std::move(its_table)), weights(its_weights) {
       for (auto const& one : lexicon.spellings()) words.push_back(table.word(one.word));
       charged_of_node.assign(static_cast<std::size_t>(trie().size()), -std::numeric_limits<float>::infinity());

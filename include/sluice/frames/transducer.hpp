@@ -61,8 +61,7 @@ struct TransducerTokens {
   friend bool operator==(TransducerTokens const&, TransducerTokens const&) = default;
 
   /// Takes those of a model where nothing is said. Throws std::invalid_argument, naming what differs, where something else is said.
-  template <class = void>
-  void adapt(TransducerTokens const& model) {
+  SLUICE_LAZY void adapt(TransducerTokens const& model) {
     if (*this == TransducerTokens()) *this = model;
     auto const same = [](std::string_view name, auto const& mine, auto const& its) {
       require(mine == its, name, mine,
@@ -76,8 +75,7 @@ struct TransducerTokens {
             "are not those of the model: leave the search's tokens out, or use model.tokens()");
   }
   /// Throws std::invalid_argument, naming what is wrong.
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(labels >= 1, "tokens.labels", labels,
             "must be at least 1: say what the model's tokens are (tokens = model.tokens())");
     auto const inside = [&](Token token) { return token >= 0 && token < labels; };
@@ -114,8 +112,7 @@ struct TransducerTokens {
            std::any_of(big_blanks.begin(), big_blanks.end(), [&](auto const& b) { return b.token == label; });
   }
   /// How many frames a token moves on.
-  template <class = void>
-  std::int32_t frames(Token token) const {
+  SLUICE_LAZY std::int32_t frames(Token token) const {
     if (!durations.empty()) return durations[static_cast<std::size_t>(token / labels)];
     if (token == blank) return 1;
     for (auto const& one : big_blanks)
@@ -123,16 +120,14 @@ struct TransducerTokens {
     return label_frames;
   }
   /// The most frames that any token moves on.
-  template <class = void>
-  std::int32_t most_frames() const {
+  SLUICE_LAZY std::int32_t most_frames() const {
     auto most = durations.empty() ? (std::max)(1, label_frames) : 0;
     for (auto const duration : durations) most = (std::max)(most, duration);
     for (auto const& one : big_blanks) most = (std::max)(most, one.frames);
     return most;
   }
   /// The tokens that are blanks and move on.
-  template <class = void>
-  std::vector<Token> blanks() const {
+  SLUICE_LAZY std::vector<Token> blanks() const {
     std::vector<Token> all;
     for (Token token = blank; token < size(); token += labels)
       if (frames(token) > 0) all.push_back(token);
@@ -143,8 +138,7 @@ struct TransducerTokens {
   Vocabulary vocabulary() const { return {.size = size(), .bos = blank}; }
   /// The vocabulary of outputs, as rules and language models see it: the labels; blank, which no output has, stands for
   /// its end, as with CTC (ctc_text_vocabulary). Build grammars and catalogues over it.
-  template <class = void>
-  Vocabulary outputs() const {
+  SLUICE_LAZY Vocabulary outputs() const {
     Vocabulary made{.size = labels, .bos = blank, .eos = {blank}};
     for (auto const& one : big_blanks) made.never.push_back(one.token);
     return made;
@@ -160,8 +154,7 @@ namespace sluice::inline v0::detail {
 class DurationLines {
  public:
   /// \throws std::logic_error  if the logits have another shape
-  template <class = void>
-  Scores<float> compose(Scores<float> const& logits, TransducerTokens const& tokens, std::ptrdiff_t lines) {
+  SLUICE_LAZY Scores<float> compose(Scores<float> const& logits, TransducerTokens const& tokens, std::ptrdiff_t lines) {
     auto const labels = static_cast<std::size_t>(tokens.labels), durations = tokens.durations.size();
     auto const columns = std::ptrdiff_t{tokens.labels} + std::ssize(tokens.durations);
     if (logits.rows != lines || logits.columns != columns)
@@ -188,8 +181,7 @@ class DurationLines {
   static constexpr auto impossible = -std::numeric_limits<float>::infinity();
 
   /// The logarithm of the sum of the exponentials; 0 for log-probabilities. A NaN or +infinity makes it one too.
-  template <class = void>
-  static float log_sum(std::span<float const> line, Kind kind) {
+  SLUICE_LAZY static float log_sum(std::span<float const> line, Kind kind) {
     if (kind == Kind::log_probs) return 0;
     auto const most = *std::max_element(line.begin(), line.end());
     if (!(most > impossible)) return most == impossible ? 0 : most;

@@ -87,20 +87,12 @@ class Expressions {
   explicit Expressions(GrammarLimits limits) : limits_(limits) { bytes_.fill(-1); }
 
   /// Matches no text, not even the empty one.
-  template <class = void>
-  Id nothing() {
-    return add({});
-  }
-  template <class = void>
-  Id empty() {
-    return sequence({});
-  }
-  template <class = void>
-  Id byte(std::uint8_t first, std::uint8_t last) {
+  SLUICE_LAZY Id nothing() { return add({}); }
+  SLUICE_LAZY Id empty() { return sequence({}); }
+  SLUICE_LAZY Id byte(std::uint8_t first, std::uint8_t last) {
     return add({.kind = Kind::bytes, .range = {first, last}});
   }
-  template <class = void>
-  Id text(std::string_view bytes) {
+  SLUICE_LAZY Id text(std::string_view bytes) {
     std::vector<Id> parts;
     parts.reserve(bytes.size());
     for (auto const c : bytes) {
@@ -112,8 +104,7 @@ class Expressions {
     return sequence(parts);
   }
   /// One character, as UTF-8.
-  template <class = void>
-  Id characters(std::vector<CharacterRange> ranges) {
+  SLUICE_LAZY Id characters(std::vector<CharacterRange> ranges) {
     normalise(ranges);
     std::vector<Id> choices, parts;
     for (auto const range : ranges)
@@ -124,54 +115,36 @@ class Expressions {
       });
     return choice(choices);
   }
-  template <class = void>
-  Id sequence(std::span<Id const> parts) {
+  SLUICE_LAZY Id sequence(std::span<Id const> parts) {
     return parts.size() == 1 ? parts[0] : add_parts(Kind::sequence, parts);
   }
-  template <class = void>
-  Id choice(std::span<Id const> parts) {
+  SLUICE_LAZY Id choice(std::span<Id const> parts) {
     return parts.empty() ? nothing() : parts.size() == 1 ? parts[0] : add_parts(Kind::choice, parts);
   }
-  template <class = void>
-  Id sequence(std::initializer_list<Id> parts) {
-    return sequence(std::span(parts.begin(), parts.size()));
-  }
-  template <class = void>
-  Id choice(std::initializer_list<Id> parts) {
-    return choice(std::span(parts.begin(), parts.size()));
-  }
+  SLUICE_LAZY Id sequence(std::initializer_list<Id> parts) { return sequence(std::span(parts.begin(), parts.size())); }
+  SLUICE_LAZY Id choice(std::initializer_list<Id> parts) { return choice(std::span(parts.begin(), parts.size())); }
   /// \param maximum  -1: any number
-  template <class = void>
-  Id repeat(Id part, std::int32_t minimum, std::int32_t maximum) {
+  SLUICE_LAZY Id repeat(Id part, std::int32_t minimum, std::int32_t maximum) {
     auto const id = add_parts(Kind::repeat, {&part, 1});
     all_[index(id)].minimum = minimum, all_[index(id)].maximum = maximum;
     return id;
   }
-  template <class = void>
-  Id optional(Id part) {
-    return repeat(part, 0, 1);
-  }
-  template <class = void>
-  Id call(std::int32_t rule) {
-    return add({.kind = Kind::call, .rule = rule});
-  }
+  SLUICE_LAZY Id optional(Id part) { return repeat(part, 0, 1); }
+  SLUICE_LAZY Id call(std::int32_t rule) { return add({.kind = Kind::call, .rule = rule}); }
   /// A text that the automaton accepts. \param automaton  with at least one state
-  template <class = void>
-  Id automaton(ByteAutomaton automaton) {
+  SLUICE_LAZY Id automaton(ByteAutomaton automaton) {
     auto const states = static_cast<std::int64_t>(automaton.states.size());
     require(states <= limits_.size, "limits.size", limits_.size, "the grammar has more places than that");
     automata_.push_back(std::move(automaton));
     return add({.kind = Kind::automaton, .rule = static_cast<std::int32_t>(automata_.size()) - 1});
   }
 
-  template <class = void>
-  Id token(TokenTerminal terminal) {
+  SLUICE_LAZY Id token(TokenTerminal terminal) {
     terminals_.push_back(std::move(terminal));
     return add({.kind = Kind::token, .rule = static_cast<std::int32_t>(terminals_.size()) - 1});
   }
 
-  template <class = void>
-  std::int32_t add_rule(std::string name) {
+  SLUICE_LAZY std::int32_t add_rule(std::string name) {
     rules.push_back({std::move(name)});
     return static_cast<std::int32_t>(rules.size()) - 1;
   }
@@ -189,8 +162,7 @@ class Expressions {
   }
 
   /// Takes over the rules of others; returns the number to add to theirs.
-  template <class = void>
-  std::int32_t include(Expressions const& other) {
+  SLUICE_LAZY std::int32_t include(Expressions const& other) {
     require(std::int64_t{size()} + other.size() <= limits_.size, "limits.size", limits_.size,
             "the grammar has more places than that");
     auto const ids = size(), parts = static_cast<std::int32_t>(parts_.size());
@@ -216,8 +188,7 @@ class Expressions {
   }
 
   Expression const& operator[](Id id) const { return all_[index(id)]; }
-  template <class = void>
-  std::span<Id const> parts(Id id) const {
+  SLUICE_LAZY std::span<Id const> parts(Id id) const {
     auto const& e = all_[index(id)];
     return std::span(parts_).subspan(index(e.first), index(e.count));
   }
@@ -232,14 +203,12 @@ class Expressions {
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-  template <class = void>
-  Id add(Expression e) {
+  SLUICE_LAZY Id add(Expression e) {
     require(size() < limits_.size, "limits.size", limits_.size, "the grammar has more places than that");
     all_.push_back(e);
     return size() - 1;
   }
-  template <class = void>
-  Id add_parts(Kind kind, std::span<Id const> parts) {
+  SLUICE_LAZY Id add_parts(Kind kind, std::span<Id const> parts) {
     auto const first = static_cast<std::int32_t>(parts_.size());
     auto const id = add({.kind = kind, .first = first, .count = static_cast<std::int32_t>(parts.size())});
     parts_.insert(parts_.end(), parts.begin(), parts.end());

@@ -40,31 +40,27 @@ class Grammar {
   /// \param grammars  rules that the text may call like its own, and does not define: schemas, expressions, others
   /// \throws std::invalid_argument  with line and column for invalid GBNF; naming the rule if no text matches root;
   ///     naming the limit for a grammar that exceeds it
-  template <class = void>
-  static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {}, Named const& grammars = {});
+  SLUICE_LAZY static Grammar from_gbnf(std::string_view text, GrammarLimits const& limits = {},
+                                       Named const& grammars = {});
 
   /// Reads a regular expression in RE2's syntax, which the whole output must match. See detail::Regex for the
   /// syntax.
   /// \throws std::invalid_argument  with line and column for invalid or unsupported syntax, such as look-around and
   ///     back-references
-  template <class = void>
-  static Grammar from_regex(std::string_view pattern, GrammarLimits const& limits = {});
+  SLUICE_LAZY static Grammar from_regex(std::string_view pattern, GrammarLimits const& limits = {});
 
   /// Reads a JSON schema (drafts 4 to 2020-12): the JSON texts of all values that it accepts, with object members in the
   /// order of the schema, followed by any others. See docs/structure.md for the keywords. What is no keyword is ignored
   /// and listed by ignored(); what constrains values and cannot be obeyed is rejected by name.
   /// \throws std::invalid_argument  with line and column
-  template <class = void>
-  static Grammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {});
+  SLUICE_LAZY static Grammar from_json_schema(std::string_view schema, JsonSchemaOptions const& options = {});
 
   /// The same texts for a tokeniser that adds a space before every text and removes it again: one leading space of what
   /// the tokens spell is not part of the text that must match.
-  template <class = void>
-  Grammar behind_space() const;
+  SLUICE_LAZY Grammar behind_space() const;
 
   /// What a JSON schema holds that was ignored: names that are no keywords, and formats that are none.
-  template <class = void>
-  std::vector<std::string> ignored() const {
+  SLUICE_LAZY std::vector<std::string> ignored() const {
     return ignored_ == nullptr ? std::vector<std::string>{} : *ignored_;
   }
 
@@ -74,15 +70,13 @@ class Grammar {
   /// Whether a whole text matches. For single texts: nothing is cached between calls. A token that the grammar names stands for its name.
   /// \throws std::invalid_argument  for a grammar that names tokens by number, or all but some
   /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
-  template <class = void>
-  bool matches(std::string_view text) const;
+  SLUICE_LAZY bool matches(std::string_view text) const;
 
   /// Used by Structure and other readers.
   std::shared_ptr<detail::Automaton const> const& automaton() const { return automaton_; }
 
  private:
-  template <class = void>
-  static Grammar compiled(detail::Expressions const& expressions, std::int32_t root);
+  SLUICE_LAZY static Grammar compiled(detail::Expressions const& expressions, std::int32_t root);
 
   std::shared_ptr<detail::Automaton const> automaton_;
   std::shared_ptr<std::vector<std::string> const> ignored_;  // null: nothing

@@ -20,9 +20,8 @@ namespace sluice::inline v0 {
 /// \param schemas   for %json within it
 /// \param grammars  others, which rules call as @name
 /// \throws std::invalid_argument  with line and column, and what was expected; naming what is not supported
-template <class = void>
-Grammar lark_grammar(std::string_view text, JsonSchemaOptions const& schemas = tag_json(),
-                     Grammar::Named const& grammars = {}) {
+SLUICE_LAZY Grammar lark_grammar(std::string_view text, JsonSchemaOptions const& schemas = tag_json(),
+                                 Grammar::Named const& grammars = {}) {
   detail::Expressions expressions(schemas.limits);
   for (auto const& [name, grammar] : grammars) expressions.add_rule(name, grammar.automaton());
   auto const root = detail::Lark::parse(text, schemas, expressions);

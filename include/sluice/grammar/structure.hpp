@@ -76,46 +76,37 @@ class Structure {
   /// \throws std::invalid_argument  for invalid options, or if there are no tokens
   /// \throws std::length_error  if `options.eager` takes more than `options.memory`
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {})
+  SLUICE_LAZY Structure(Grammar grammar, TokenTrie tokens, StructureOptions const& options = {})
       : data_(make(std::move(grammar), std::move(tokens), options)) {}
 
   /// \throws std::invalid_argument  if the tokens belong to another vocabulary
-  template <class = void>
-  State initial(Sentence const& sentence) const;
+  SLUICE_LAZY State initial(Sentence const& sentence) const;
   /// The state before the first token, for the vocabulary of the tokens.
-  template <class = void>
-  State start() const;
-  template <class = void>
-  State next(State const& state, Token token) const;
+  SLUICE_LAZY State start() const;
+  SLUICE_LAZY State next(State const& state, Token token) const;
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
 
   /// The tokens that may follow; null: all. Valid as long as the pointer is held.
   /// \param left  how many tokens may follow, the end included
-  template <class = void>
-  std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const;
+  SLUICE_LAZY std::shared_ptr<TokenSet const> may_follow(State const& state, std::int32_t left) const;
 
   /// Whether the output matches so far.
   bool alive(State const& state) const { return state.masks == nullptr || state.state != dead; }
   /// Whether the output may end here, or has ended.
-  template <class = void>
-  bool complete(State const& state) const;
+  SLUICE_LAZY bool complete(State const& state) const;
 
   /// \throws std::invalid_argument  if no output can begin with this: for a prefix that violates the grammar, a maximum
   ///     length within which nothing can be completed, or tokens that cannot spell what the grammar requires
-  template <class = void>
-  void require_possible(State const& state, Output const& output, std::int32_t left) const;
+  SLUICE_LAZY void require_possible(State const& state, Output const& output, std::int32_t left) const;
 
   /// The number of places of the grammar, and of states reached so far.
-  template <class = void>
-  std::pair<std::int32_t, std::int32_t> sizes() const;
+  SLUICE_LAZY std::pair<std::int32_t, std::int32_t> sizes() const;
 
  private:
   static constexpr std::int32_t dead = 0;  // of State
 
   struct Data;
-  template <class = void>
-  static std::shared_ptr<Data> make(Grammar grammar, TokenTrie tokens, StructureOptions const& options);
+  SLUICE_LAZY static std::shared_ptr<Data> make(Grammar grammar, TokenTrie tokens, StructureOptions const& options);
 
   std::shared_ptr<Data> data_;
 };

@@ -40,9 +40,8 @@ class TokenTrie {
   /// \param names  of tokens without bytes (control tokens), for grammars that name them: <|im_end|> and the like
   /// \throws std::invalid_argument  for an invalid vocabulary or one without eos, if `bytes` has another number of
   ///     tokens, or for a name of a token that the vocabulary does not have
-  template <class = void>
-  TokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary,
-            std::vector<std::pair<std::string, Token>> names = {}) {
+  SLUICE_LAZY TokenTrie(TokenBytes const& bytes, Vocabulary const& vocabulary,
+                        std::vector<std::pair<std::string, Token>> names = {}) {
     vocabulary.check();
     require(bytes.size() == vocabulary.size, "bytes.size", bytes.size(),
             "the vocabulary has " + std::to_string(vocabulary.size) + " tokens");
@@ -73,23 +72,16 @@ class TokenTrie {
   /// The next node that does not begin with this one's bytes; the nodes in between do.
   std::int32_t end(std::int32_t node) const { return data_->nodes.end(node); }
   /// The tokens whose bytes end here; ascending.
-  template <class = void>
-  std::span<Token const> tokens(std::int32_t node) const {
-    return data_->nodes.tokens(node);
-  }
+  SLUICE_LAZY std::span<Token const> tokens(std::int32_t node) const { return data_->nodes.tokens(node); }
   /// The bytes from the root to a node that has tokens at or below it. Valid as long as the trie.
-  template <class = void>
-  std::string_view text(std::int32_t node) const {
+  SLUICE_LAZY std::string_view text(std::int32_t node) const {
     return bytes(data_->nodes.below(node)[0]).substr(0, at(depth(node)));
   }
   /// The length of the longest token in bytes.
   std::int32_t depth() const { return data_ == nullptr ? 0 : data_->nodes.depth(); }
 
   /// A node's child for a byte; -1: none. For single steps; a walk is cheaper.
-  template <class = void>
-  std::int32_t child(std::int32_t node, std::uint8_t byte) const {
-    return data_->nodes.child(node, byte);
-  }
+  SLUICE_LAZY std::int32_t child(std::int32_t node, std::uint8_t byte) const { return data_->nodes.child(node, byte); }
 
   /// The number of nodes with children.
   std::int32_t inner() const { return data_ == nullptr ? 0 : data_->inner; }
@@ -106,14 +98,12 @@ class TokenTrie {
   detail::NodeTokenCache& node_tokens() const { return data_->node_tokens; }
 
   /// A token's bytes, as given.
-  template <class = void>
-  std::string_view bytes(Token token) const {
+  SLUICE_LAZY std::string_view bytes(Token token) const {
     return data_ == nullptr || token < 0 || token >= data_->bytes.size() ? std::string_view()
                                                                          : data_->bytes.bytes(token);
   }
   /// The tokens that have this name, or are spelt like it.
-  template <class = void>
-  std::vector<Token> named(std::string_view name) const {
+  SLUICE_LAZY std::vector<Token> named(std::string_view name) const {
     std::vector<Token> out;
     if (data_ == nullptr) return out;
     auto i = std::ranges::lower_bound(data_->names, name, {}, &std::pair<std::string, Token>::first);
@@ -125,8 +115,7 @@ class TokenTrie {
     return out;
   }
   /// The bytes of a token, or the name of one without: for readers of texts that control tokens mark.
-  template <class = void>
-  std::string_view spelling(Token token) const {
+  SLUICE_LAZY std::string_view spelling(Token token) const {
     auto const own = bytes(token);
     if (!own.empty() || data_ == nullptr) return own;
     auto const i = std::ranges::find(data_->names, token, &std::pair<std::string, Token>::second);
@@ -152,8 +141,7 @@ class TokenTrie {
     return made;
   }
   /// The vocabulary for which it was built.
-  template <class = void>
-  Vocabulary const& vocabulary() const {
+  SLUICE_LAZY Vocabulary const& vocabulary() const {
     static Vocabulary const none;
     return data_ == nullptr ? none : data_->vocabulary;
   }
@@ -174,14 +162,12 @@ class TokenTrie {
     std::vector<std::int32_t> ends;       // nodes with tokens, by depth
     std::vector<std::int32_t> unspelled;  // those of them on whose way is a byte that is no token
 
-    template <class = void>
-    void build(std::vector<Token> const& sorted) {
+    SLUICE_LAZY void build(std::vector<Token> const& sorted) {
       nodes.build(sorted, bytes);
       plain.build(sorted, bytes, nodes, vocabulary.size);
       sort_by_length();
     }
-    template <class = void>
-    void sort_by_length() {
+    SLUICE_LAZY void sort_by_length() {
       std::vector<std::uint8_t> whole(at(nodes.size()), 1);  // the bytes up to here are tokens
       for (auto node = 1; node < nodes.size(); node = nodes.end(node))
         if (!nodes.tokens(node).empty()) singles[nodes.byte(node)] = true;

@@ -34,8 +34,7 @@ namespace sluice::inline v0 {
 /// control token.
 /// \param schemas  for the JSON schemas in it; `any_order` and `max_whitespace_cnt` of a format take precedence
 /// \throws std::invalid_argument  with line and column, naming the field
-template <class = void>
-Grammar structural_tag(std::string_view json, JsonSchemaOptions const& schemas = tag_json()) {
+SLUICE_LAZY Grammar structural_tag(std::string_view json, JsonSchemaOptions const& schemas = tag_json()) {
   detail::Expressions expressions(schemas.limits);
   auto const root = detail::StructuralTag::compile(json, schemas, expressions);
   return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
@@ -55,8 +54,7 @@ struct Reasoning {
 /// Reasoning, and behind it an answer that obeys a grammar. The reasoning is free: any tokens but the end (and what ends
 /// outputs).
 /// \throws std::invalid_argument  for an empty end, a negative budget other than -1, or an answer made by behind_space()
-template <class = void>
-Grammar after_reasoning(Grammar const& answer, Reasoning const& reasoning = {}) {
+SLUICE_LAZY Grammar after_reasoning(Grammar const& answer, Reasoning const& reasoning = {}) {
   require(!reasoning.end.empty(), "reasoning.end", "", "must not be empty");
   require(reasoning.budget >= -1, "reasoning.budget", reasoning.budget, "must be -1 or more");
   require(answer.trivial() || !answer.automaton()->behind_space, "answer", "behind_space()",
@@ -100,8 +98,7 @@ enum class ToolFormat : std::uint8_t {
 /// The format by the name that vLLM's `--tool-call-parser` has for it: llama3_json, hermes, qwen3_coder, deepseek_v3,
 /// deepseek_v31, mistral, kimi_k2, glm45, openai; and mistral_v11.
 /// \throws std::invalid_argument  for another name
-template <class = void>
-ToolFormat tool_format(std::string_view name) {
+SLUICE_LAZY ToolFormat tool_format(std::string_view name) {
   std::string known;
   for (std::size_t i = 0; i < detail::tool_layouts; ++i) {
     auto const own = detail::tool_layout(i).name;
@@ -129,8 +126,7 @@ struct ToolCallOptions {
 /// \param tools  JSON, as in OpenAI's requests: [{"type": "function", "function": {"name": ..., "parameters": ...}}, ...]
 /// \throws std::invalid_argument  with line and column, naming the field; for a name that no tool has; if calls are required and
 ///     there are no tools
-template <class = void>
-Grammar tool_calls(ToolFormat format, std::string_view tools, ToolCallOptions const& options = {}) {
+SLUICE_LAZY Grammar tool_calls(ToolFormat format, std::string_view tools, ToolCallOptions const& options = {}) {
   auto all = detail::read_tools(tools, options.schemas.limits);
   auto const named = !options.name.empty();
   if (named) std::erase_if(all, [&](detail::Tool const& tool) { return tool.name != options.name; });
@@ -179,9 +175,8 @@ class ToolCallParser {
   /// \param reasoning  before the rest stands what the model thinks, up to `end`, or all of a text without. `begin` may be missing
   ///     there; where it is empty, it is `end` without its slash. `harmony` tells what is thought without it
   /// \throws std::invalid_argument  as tool_calls(); for an empty `reasoning.end`
-  template <class = void>
-  explicit ToolCallParser(std::optional<ToolFormat> format, std::string_view tools = {},
-                          std::optional<Reasoning> const& reasoning = {})
+  SLUICE_LAZY explicit ToolCallParser(std::optional<ToolFormat> format, std::string_view tools = {},
+                                      std::optional<Reasoning> const& reasoning = {})
       : reader_(format ? &detail::tool_layout(static_cast<std::size_t>(*format)) : nullptr,
                 tools.empty() ? std::vector<detail::Tool>{} : detail::read_tools(tools, GrammarLimits{})) {
     if (!reasoning) return;
@@ -192,15 +187,13 @@ class ToolCallParser {
   }
 
   /// What is new.
-  template <class = void>
-  std::vector<ToolCallEvent> append(std::string_view text) {
+  SLUICE_LAZY std::vector<ToolCallEvent> append(std::string_view text) {
     std::vector<ToolCallEvent> out;
     reader_.append(text, taker(out));
     return out;
   }
   /// What is left at the end of the output.
-  template <class = void>
-  std::vector<ToolCallEvent> finish() {
+  SLUICE_LAZY std::vector<ToolCallEvent> finish() {
     std::vector<ToolCallEvent> out;
     reader_.finish(taker(out));
     return out;

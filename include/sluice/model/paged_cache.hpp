@@ -53,8 +53,7 @@ class PageTable {
   /// \param max_pages           the most pages in use at once; 0: no limit
   /// \param page_bytes          of each, for use()
   /// \throws std::invalid_argument  if an argument is out of range
-  template <class = void>
-  PageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
+  SLUICE_LAZY PageTable(std::int32_t positions_per_page, std::int32_t max_pages, std::size_t page_bytes)
       : positions_per_page_(positions_per_page), max_pages_(max_pages), page_bytes_(page_bytes) {
     require(positions_per_page > 0, "PagedCache: positions_per_page", positions_per_page, "must be > 0");
     require(max_pages >= 0, "PagedCache: max_pages", max_pages, "must be >= 0");
@@ -68,8 +67,7 @@ class PageTable {
 
   /// `to` becomes the first `length` positions of `from`; its old contents are dropped. O(pages dropped).
   /// \throws std::invalid_argument  if `from` is shorter
-  template <class = void>
-  void fork(Slot from, Slot to, std::int32_t length) {
+  SLUICE_LAZY void fork(Slot from, Slot to, std::int32_t length) {
     check(from, length);
     if (from == to) return truncate(to, length);
     reserve(to);
@@ -83,8 +81,7 @@ class PageTable {
 
   /// Keeps the first `length` positions of the slot. O(pages dropped).
   /// \throws std::invalid_argument  if it is shorter
-  template <class = void>
-  void truncate(Slot slot, std::int32_t length) {
+  SLUICE_LAZY void truncate(Slot slot, std::int32_t length) {
     check(slot, length);
     auto& s = slots_[index(slot)];
     for (auto n = pages_of(s.length); n > pages_of(length); --n) {
@@ -96,8 +93,7 @@ class PageTable {
   }
 
   /// Empties the slot.
-  template <class = void>
-  void release(Slot slot) {
+  SLUICE_LAZY void release(Slot slot) {
     if (!known(slot)) return;
     auto& s = slots_[index(slot)];
     drop(s.page);
@@ -106,8 +102,7 @@ class PageTable {
 
   /// Forgets the pages, if none is in use: they need not be kept for reuse.
   /// \return  whether none is
-  template <class = void>
-  bool trim() {
+  SLUICE_LAZY bool trim() {
     if (use_.pages > 0) return false;
     pages_ = {}, free_ = none;
     use_.allocated = 0, use_.bytes = 0;
@@ -159,13 +154,12 @@ class PageTable {
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   bool known(Slot slot) const { return slot >= 0 && index(slot) < slots_.size(); }
-  template <class = void>
-  void check(Slot slot, std::int32_t asked) {  // not called length: nvcc confuses that with the function of this name
+  SLUICE_LAZY void check(Slot slot,
+                         std::int32_t asked) {  // not called length: nvcc confuses that with the function of this name
     require(asked >= 0 && asked <= length(slot), "PagedCache: length", asked, "must be in [0, length of the slot]");
     reserve(slot);
   }
-  template <class = void>
-  void reserve(Slot slot) {
+  SLUICE_LAZY void reserve(Slot slot) {
     require(slot >= 0, "PagedCache: slot", slot, "must be >= 0");
     if (!known(slot)) slots_.resize(index(slot) + 1);
   }
@@ -193,8 +187,7 @@ class PageTable {
   }
 
   /// Removes one reference. A page without references is freed, and drops its reference to the page before it.
-  template <class = void>
-  void drop(std::int32_t page) {
+  SLUICE_LAZY void drop(std::int32_t page) {
     while (page != none && --pages_[index(page)].references == 0) {
       auto const previous = std::exchange(pages_[index(page)].previous, free_);
       free_ = page;

@@ -65,16 +65,14 @@ class WordModel {
   /// \param bytes    what each token writes; spaces are spaces. Those of the blank are not looked at
   /// \param weights  what the search adds
   /// \throws std::invalid_argument  for weights that are no numbers
-  template <class = void>
-  WordModel(NGramTable table, TokenBytes bytes, FusionWeights const& weights = {}) {
+  SLUICE_LAZY WordModel(NGramTable table, TokenBytes bytes, FusionWeights const& weights = {}) {
     weights.check();
     data_ = std::make_shared<Data const>(std::move(table), Vocabulary(), std::move(bytes), weights);
   }
   /// \param bytes    what each token of the vocabulary writes; spaces are spaces. Those of bos and eos are not looked at
   /// \param weights  `unknown` is added to the log-probability of each word that the table has not; the others are of searches over frames
   /// \throws std::invalid_argument  for bytes of another number of tokens, or weights that are no numbers
-  template <class = void>
-  WordModel(NGramTable table, Vocabulary vocabulary, TokenBytes bytes, FusionWeights const& weights = {}) {
+  SLUICE_LAZY WordModel(NGramTable table, Vocabulary vocabulary, TokenBytes bytes, FusionWeights const& weights = {}) {
     vocabulary.check();
     require(bytes.size() == vocabulary.size, "WordModel: bytes.size()", bytes.size(),
             "must be that of the vocabulary, " + std::to_string(vocabulary.size));
@@ -106,8 +104,7 @@ class WordModel {
     return scores(lines_.data(), static_cast<std::ptrdiff_t>(lines), data.vocabulary.size, Kind::log_probs);
   }
 
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     require(data_->bytes.size() == sentence.vocabulary->size, "WordModel: bytes.size()", data_->bytes.size(),
             "must be that of the vocabulary, " + std::to_string(sentence.vocabulary->size));
@@ -223,8 +220,7 @@ class NGramModel {
   /// \param words    [labels]: the word that each token stands for, < 0: `<unk>`; that of the blank is not looked at
   /// \param weights  what the search adds
   /// \throws std::invalid_argument  for words that are not there, or weights that are no numbers
-  template <class = void>
-  NGramModel(NGramTable table, std::vector<Word> words, FusionWeights const& weights = {})
+  SLUICE_LAZY NGramModel(NGramTable table, std::vector<Word> words, FusionWeights const& weights = {})
       : data_(std::make_shared<Data const>(std::move(table), Vocabulary(), std::move(words), weights)) {}
   /// \param words    [vocabulary.size]: the word that each token stands for, < 0: `<unk>`; that of an eos is `</s>`, whatever stands there
   /// \param weights  `unknown` is added to the log-probability of each token that stands for `<unk>`: -log(n) shares it among n of them; the
@@ -273,8 +269,7 @@ class NGramModel {
     });
   }
 
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const size = static_cast<std::int32_t>(data_->words.size());
     require(size == sentence.vocabulary->size, "NGramModel: words.size()", size,

@@ -58,8 +58,7 @@ class NGramTable {
   /// Maps a file, so processes share its memory. Checks all of it once: O(its bytes). The file must not be changed while it is
   /// open; replace it by renaming.
   /// \throws std::runtime_error  naming the file, what is wrong, and where
-  template <class = void>
-  static NGramTable open(std::string const& path) {
+  SLUICE_LAZY static NGramTable open(std::string const& path) {
     auto kept = detail::map_file(path);
     try {
       return from_kept(std::move(kept));
@@ -69,64 +68,47 @@ class NGramTable {
   }
   /// Copies bytes as returned by bytes().
   /// \throws std::runtime_error  naming what is wrong, and where
-  template <class = void>
-  static NGramTable from_bytes(std::span<std::byte const> bytes) {
+  SLUICE_LAZY static NGramTable from_bytes(std::span<std::byte const> bytes) {
     return from_kept(detail::copy_bytes(bytes));
   }
   /// Uses bytes without copying them.
-  template <class = void>
-  static NGramTable from_kept(detail::KeptBytes kept) {
+  SLUICE_LAZY static NGramTable from_kept(detail::KeptBytes kept) {
     NGramTable made(std::move(kept));
     detail::check_ngrams(made.data_->image);
     return made;
   }
 
   /// The number of words of the longest n-grams.
-  template <class = void>
-  std::int32_t order() const {
-    return static_cast<std::int32_t>(image().head().order);
-  }
+  SLUICE_LAZY std::int32_t order() const { return static_cast<std::int32_t>(image().head().order); }
   /// The number of words, with `<s>`, `</s>` and `<unk>`.
-  template <class = void>
-  std::int32_t size() const {
-    return static_cast<std::int32_t>(image().head().words);
-  }
+  SLUICE_LAZY std::int32_t size() const { return static_cast<std::int32_t>(image().head().words); }
   /// The number of n-grams of so many words, 1 to order(), with those that are only there because longer ones begin with them.
   /// \throws std::invalid_argument  for another number
-  template <class = void>
-  std::int64_t count(std::int32_t words) const {
+  SLUICE_LAZY std::int64_t count(std::int32_t words) const {
     require(words >= 1 && words <= order(), "words", words, "must be from 1 to the order, " + std::to_string(order()));
     auto const n = static_cast<std::uint32_t>(words);
     return std::int64_t{image().level(n)} - std::int64_t{image().level(n - 1)};
   }
   /// Whether probabilities are codes of 8 bits (see quantise()).
-  template <class = void>
-  bool quantised() const {
-    return image().head().quantised != 0;
-  }
+  SLUICE_LAZY bool quantised() const { return image().head().quantised != 0; }
 
-  template <class = void>
-  Word begin() const {  ///< `<s>`
+  SLUICE_LAZY Word begin() const {  ///< `<s>`
     return static_cast<Word>(image().head().begin);
   }
-  template <class = void>
-  Word end() const {  ///< `</s>`
+  SLUICE_LAZY Word end() const {  ///< `</s>`
     return static_cast<Word>(image().head().end);
   }
-  template <class = void>
-  Word unknown() const {  ///< `<unk>`
+  SLUICE_LAZY Word unknown() const {  ///< `<unk>`
     return static_cast<Word>(image().head().unknown);
   }
   /// The spelling of a word; valid as long as any copy lives.
   /// \throws std::invalid_argument  if there is no such word
-  template <class = void>
-  std::string_view spelling(Word word) const {
+  SLUICE_LAZY std::string_view spelling(Word word) const {
     require(word >= 0 && word < size(), "word", word, "the table has " + std::to_string(size()));
     return image().spelling(static_cast<std::uint32_t>(word));
   }
   /// The word that is spelt so. O(log words).
-  template <class = void>
-  std::optional<Word> find(std::string_view spelling) const {
+  SLUICE_LAZY std::optional<Word> find(std::string_view spelling) const {
     std::uint32_t first = 0, last = image().head().words;
     while (first < last) {
       auto const middle = first + (last - first) / 2;
@@ -137,21 +119,16 @@ class NGramTable {
     return static_cast<Word>(image().sorted(first));
   }
   /// The same, or `<unk>`.
-  template <class = void>
-  Word word(std::string_view spelling) const {
-    return find(spelling).value_or(unknown());
-  }
+  SLUICE_LAZY Word word(std::string_view spelling) const { return find(spelling).value_or(unknown()); }
 
   /// The state after `<s>`.
-  template <class = void>
-  NGramState start() const {
+  SLUICE_LAZY NGramState start() const {
     NGramState state;
     advance(state, begin());
     return state;
   }
   /// log p(word | state); then the state is that after the word. A word that the table has not counts as `<unk>`. O(order) searches.
-  template <class = void>
-  float advance(NGramState& state, Word word) const {
+  SLUICE_LAZY float advance(NGramState& state, Word word) const {
     auto const& image = this->image();
     auto const w =
         static_cast<std::uint32_t>(word) < image.head().words ? static_cast<std::uint32_t>(word) : image.head().unknown;
@@ -173,8 +150,7 @@ class NGramTable {
     });
   }
   /// log p of a sentence without `<s>` and `</s>`: of its words and its end.
-  template <class = void>
-  double log_prob(std::span<Word const> words) const {
+  SLUICE_LAZY double log_prob(std::span<Word const> words) const {
     auto state = start();
     double sum = 0;
     for (auto const word : words) sum += static_cast<double>(advance(state, word));
@@ -211,20 +187,13 @@ class NGramTable {
   }
   /// log p of a word on its own.
   /// \param word  in [0, size())
-  template <class = void>
-  float unigram(Word word) const {
-    return image().unigram(static_cast<std::uint32_t>(word));
-  }
+  SLUICE_LAZY float unigram(Word word) const { return image().unigram(static_cast<std::uint32_t>(word)); }
 
   /// The contents of its file.
-  template <class = void>
-  std::span<std::byte const> bytes() const {
-    return image().bytes();
-  }
+  SLUICE_LAZY std::span<std::byte const> bytes() const { return image().bytes(); }
   /// Writes bytes() to a binary stream.
   /// \throws std::runtime_error  if writing to the stream fails
-  template <class = void>
-  void write(std::ostream& stream) const {
+  SLUICE_LAZY void write(std::ostream& stream) const {
     auto const all = bytes();
     stream.write(reinterpret_cast<char const*>(all.data()), static_cast<std::streamsize>(all.size()));
     stream.flush();
@@ -235,14 +204,12 @@ class NGramTable {
 
  private:
   struct Data {
-    template <class = void>
-    explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
+    SLUICE_LAZY explicit Data(detail::KeptBytes bytes) : kept(std::move(bytes)), image(kept.bytes) {}
     detail::KeptBytes kept;
     detail::NGramImage image;
   };
 
-  template <class = void>
-  explicit NGramTable(detail::KeptBytes kept) : data_(std::make_shared<Data>(std::move(kept))) {}
+  SLUICE_LAZY explicit NGramTable(detail::KeptBytes kept) : data_(std::make_shared<Data>(std::move(kept))) {}
 
   /// The context that is left after an entry.
   template <bool Coded>
@@ -269,8 +236,7 @@ struct ArpaOptions {
 /// \throws std::runtime_error  naming the line and what is wrong with it: a file that is cut off, counts that differ from
 ///     what follows, a word that is not among the 1-grams, something twice, a number beyond 1e36; or what is not there: `<s>`, `</s>`,
 ///     `<unk>`
-template <class = void>
-NGramTable read_arpa(std::istream& stream, ArpaOptions const& options = {}) {
+SLUICE_LAZY NGramTable read_arpa(std::istream& stream, ArpaOptions const& options = {}) {
   if (options.unknown)
     require(std::isfinite(*options.unknown) && *options.unknown <= 0, "unknown", *options.unknown,
             "must be a number <= 0");
@@ -285,8 +251,7 @@ NGramTable read_arpa(std::istream& stream, ArpaOptions const& options = {}) {
 namespace detail {
 
 /// Why ARPA cannot hold a word; null: it can.
-template <class = void>
-char const* no_arpa_word(std::string_view word) {
+SLUICE_LAZY char const* no_arpa_word(std::string_view word) {
   if (word.empty()) return "is empty: no field of ARPA is";
   if (word.find_first_of(std::string_view(" \t\r\n\0", 5)) != std::string_view::npos)
     return "has white space or a zero byte in it, which would end it";
@@ -297,8 +262,7 @@ char const* no_arpa_word(std::string_view word) {
 class ArpaWriter {
  public:
   /// \throws std::invalid_argument  for what would not be read again
-  template <class = void>
-  explicit ArpaWriter(NGramImage const& image) : image_(image), order_(image.head().order) {
+  SLUICE_LAZY explicit ArpaWriter(NGramImage const& image) : image_(image), order_(image.head().order) {
     for (std::uint32_t w = 0; w < image.head().words; ++w)
       if (auto const* const why = no_arpa_word(image.spelling(w))) {
         auto shown = std::string(image.spelling(w));
@@ -326,8 +290,7 @@ class ArpaWriter {
     });
   }
 
-  template <class = void>
-  void write(std::ostream& stream) {
+  SLUICE_LAZY void write(std::ostream& stream) {
     text_ = "\\data\\\n";
     for (std::uint32_t n = 1; n <= order_; ++n)
       text_ += "ngram " + std::to_string(n) + "=" +
@@ -385,8 +348,7 @@ class ArpaWriter {
     return static_cast<float>(sum + static_cast<double>(image_.unigram(word))) == image_.value<Coded>(entry);
   }
   /// Writes a logarithm to base 10, with as few digits as are read as the same float.
-  template <class = void>
-  void put(float natural) {
+  SLUICE_LAZY void put(float natural) {
     char digits[32];
     auto const exact = static_cast<double>(natural) / std::numbers::ln10;
     auto* end = std::to_chars(digits, digits + sizeof digits, natural == 0 ? 0.0f : static_cast<float>(exact)).ptr;
@@ -396,8 +358,7 @@ class ArpaWriter {
       end = std::to_chars(digits, digits + sizeof digits, exact, std::chars_format::general, 10).ptr;
     text_.append(digits, end);
   }
-  template <class = void>
-  void flush(std::ostream& stream) {
+  SLUICE_LAZY void flush(std::ostream& stream) {
     stream.write(text_.data(), static_cast<std::streamsize>(text_.size()));
     text_.clear();
   }
@@ -415,8 +376,7 @@ class ArpaWriter {
 /// \throws std::invalid_argument  before anything is written, for what ARPA cannot hold: a word that is empty, has white space in it or
 ///     is `<UNK>`, an n-gram of a probability above 1, a number beyond 1e36
 /// \throws std::runtime_error  if writing to the stream fails
-template <class = void>
-void write_arpa(NGramTable const& table, std::ostream& stream) {
+SLUICE_LAZY void write_arpa(NGramTable const& table, std::ostream& stream) {
   detail::ArpaWriter(table.image()).write(stream);
   stream.flush();
   if (!stream) throw std::runtime_error("arpa: cannot be written");
@@ -429,8 +389,7 @@ namespace detail {
 class Codebook {
  public:
   /// \param zero  0 has a code of its own, the first
-  template <class = void>
-  Codebook(std::vector<float> values, bool zero) : zero_(zero) {
+  SLUICE_LAZY Codebook(std::vector<float> values, bool zero) : zero_(zero) {
     if (zero) values.erase(std::remove(values.begin(), values.end(), 0.0f), values.end());
     std::sort(values.begin(), values.end());
     auto const most = std::size_t{zero ? 255u : 256u};
@@ -447,8 +406,7 @@ class Codebook {
       if (first < last) centres_.push_back(static_cast<float>(sum / static_cast<double>(last - first)));
     }
   }
-  template <class = void>
-  std::uint8_t code(float value) const {
+  SLUICE_LAZY std::uint8_t code(float value) const {
     if (zero_ && value == 0) return 0;
     auto const above = std::lower_bound(centres_.begin(), centres_.end(), value);
     auto best = above == centres_.end() ? above - 1 : above;
@@ -456,8 +414,7 @@ class Codebook {
     return static_cast<std::uint8_t>((best - centres_.begin()) + (zero_ ? 1 : 0));
   }
   /// What the codes stand for.
-  template <class = void>
-  std::array<float, 256> values() const {
+  SLUICE_LAZY std::array<float, 256> values() const {
     std::array<float, 256> all{};
     std::copy(centres_.begin(), centres_.end(), all.begin() + (zero_ ? 1 : 0));
     return all;
@@ -472,8 +429,7 @@ class Codebook {
 
 /// The same n-grams, with codes of 8 bits for log-probabilities of several words and for back-off weights: 255 or 256 values for each
 /// length. A quarter to a third of the file is saved. Returns the table if it is quantised already.
-template <class = void>
-NGramTable quantise(NGramTable const& table) {
+SLUICE_LAZY NGramTable quantise(NGramTable const& table) {
   if (table.quantised()) return table;
   auto const& from = table.image();
   auto head = from.head();

@@ -42,8 +42,7 @@ class NGramTrainer {
   /// \param words  they are the first, in this order (a tokeniser's pieces: then word = token). `<unk>`, `<s>` and `</s>` follow if they are
   ///     not among them, then what add() brings
   /// \throws std::invalid_argument  for an order that is not 1 to 16, or a word that is there twice
-  template <class = void>
-  explicit NGramTrainer(NGramTraining const& options = {}, std::span<std::string const> words = {})
+  SLUICE_LAZY explicit NGramTrainer(NGramTraining const& options = {}, std::span<std::string const> words = {})
       : options_(options) {
     require(options.order >= 1 && options.order <= static_cast<std::int32_t>(detail::ngram_longest), "order",
             options.order, "must be from 1 to 16");
@@ -54,8 +53,7 @@ class NGramTrainer {
 
   /// Adds a sentence, words with white space between them. An empty one counts too.
   /// \throws std::invalid_argument  if it contains `<s>` or `</s>`, or the text has 2^32 - 1 words
-  template <class = void>
-  void add(std::string_view sentence) {
+  SLUICE_LAZY void add(std::string_view sentence) {
     std::vector<std::string_view> words;
     constexpr auto space = " \t\r\n\v\f";
     for (auto at = sentence.find_first_not_of(space); at != std::string_view::npos;
@@ -67,8 +65,7 @@ class NGramTrainer {
     add(words);
   }
   /// The same, of words that are cut already.
-  template <class = void>
-  void add(std::span<std::string_view const> words) {
+  SLUICE_LAZY void add(std::span<std::string_view const> words) {
     for (auto const word : words)
       if (word == "<s>" || word == "</s>")
         require(false, "sentence", word, "stands at its ends only, and is added there");
@@ -78,16 +75,12 @@ class NGramTrainer {
     for (auto const word : words) text_.push_back(numbers_.add(word).first);
     text_.push_back(end_);
   }
-  template <class = void>
-  void add(std::vector<std::string_view> const& words) {
-    add(std::span<std::string_view const>(words));
-  }
+  SLUICE_LAZY void add(std::vector<std::string_view> const& words) { add(std::span<std::string_view const>(words)); }
 
   /// The table of all sentences added. O(order n log n) for n words of text.
   /// \throws std::invalid_argument  if there is no sentence, or, without fallback, if there is a length of whose n-grams none
   ///     occurs once, twice or three times, or whose discount is no number from 0 to that
-  template <class = void>
-  NGramTable build() const {
+  SLUICE_LAZY NGramTable build() const {
     require(!text_.empty(), "text", "empty", "has no sentence");
     auto const words = static_cast<std::uint32_t>(numbers_.spellings().size());
     detail::KneserNey model(text_, begin_, words, static_cast<std::uint32_t>(options_.order), options_.fallback);

@@ -49,15 +49,14 @@ class ClusteredProjection {
   /// \param bias     [V] or empty; referred to
   /// \param full     the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if clusters, options or packed weights do not fit the weights
-  template <class = void>
-  ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, Clusters clusters,
-                      ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
+  SLUICE_LAZY ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, Clusters clusters,
+                                  ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
       : ClusteredProjection(weights, bias, one(std::move(clusters)), options, std::move(full)) {}
   /// One set of clusters per direction, in the order of Request::direction. Sentences of any other direction are
   /// projected in full.
-  template <class = void>
-  ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias, std::vector<Clusters> directions,
-                      ClusteredOptions const& options = {}, std::shared_ptr<PackedMatrix const> full = {})
+  SLUICE_LAZY ClusteredProjection(MatrixView<float const> weights, std::span<float const> bias,
+                                  std::vector<Clusters> directions, ClusteredOptions const& options = {},
+                                  std::shared_ptr<PackedMatrix const> full = {})
       : audit_(options.audit),
         projection_(weights, bias, std::move(full)),
         clusters_(fitting(std::move(directions), projection_)),
@@ -70,8 +69,8 @@ class ClusteredProjection {
 
   /// \param hidden  one vector per query, [queries.size(), d]
   /// \param groups  the sentences; empty: every line is a sentence of its own
-  template <class = void>
-  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+  SLUICE_LAZY Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries,
+                               std::span<Group const> groups) {
     require(hidden.columns == projection_.hidden_size(), "ClusteredProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
     lists_.clear();
@@ -95,23 +94,20 @@ class ClusteredProjection {
   }
 
  private:
-  template <class = void>
-  static std::vector<Clusters> one(Clusters clusters) {
+  SLUICE_LAZY static std::vector<Clusters> one(Clusters clusters) {
     std::vector<Clusters> all;
     all.push_back(std::move(clusters));
     return all;
   }
   /// Checks the clusters before anything is built from them.
-  template <class = void>
-  static std::shared_ptr<std::vector<Clusters> const> fitting(std::vector<Clusters> directions,
-                                                              detail::SubsetProjection const& projection) {
+  SLUICE_LAZY static std::shared_ptr<std::vector<Clusters> const> fitting(std::vector<Clusters> directions,
+                                                                          detail::SubsetProjection const& projection) {
     for (auto const& clusters : directions)
       detail::check_fit("ClusteredProjection: ", clusters, projection.vocabulary_size(), projection.hidden_size());
     return std::make_shared<std::vector<Clusters> const>(std::move(directions));
   }
 
-  template <class = void>
-  void answer(Hidden<float> const& hidden, std::span<Query const> queries) {
+  SLUICE_LAZY void answer(Hidden<float> const& hidden, std::span<Query const> queries) {
     auto const joint = joint_.pays(unions_, vocabulary_size());
     auto* logits = joint ? joint_.multiply(unions_, projection_, hidden) : nullptr;
     auto const parts = unions_.parts();
@@ -140,8 +136,7 @@ class ClusteredProjection {
   }
 
   /// Compares the best token of every line with the full projection's.
-  template <class = void>
-  void audit(Hidden<float> const& hidden, std::span<Query const> queries) {
+  SLUICE_LAZY void audit(Hidden<float> const& hidden, std::span<Query const> queries) {
     audit_lists_.clear();
     projection_.answer_full(detail::lines_of(hidden, 0, queries.size()), queries, audit_lists_);
     auto const full = audit_lists_.answer(queries, {});

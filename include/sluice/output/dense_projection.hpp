@@ -84,8 +84,7 @@ class ProjectionPass {
   }
 
   /// Appends the answer for one line in memory, which may be overwritten.
-  template <class = void>
-  void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
+  SLUICE_LAZY void answer(std::span<float> line, Query const& query, std::span<Token const> tokens, LineLists& lists) {
     if (!detail::LinePass::suffices(query)) return selection_.answer(line, Kind::logits, query, lists, tokens);
     if (passes_.empty()) passes_.resize(1);
     passes_[0].begin(query, Kind::logits);
@@ -122,8 +121,8 @@ class ProjectionPass {
     if (std::ssize(buffer) < size) buffer.resize(static_cast<std::size_t>(size));
   }
 
-  template <class = void>
-  static void add(detail::LinePass& pass, Query const& query, std::ptrdiff_t first, float* line, std::ptrdiff_t count) {
+  SLUICE_LAZY static void add(detail::LinePass& pass, Query const& query, std::ptrdiff_t first, float* line,
+                              std::ptrdiff_t count) {
     auto const place = static_cast<std::size_t>(first);
     if (detail::LinePass::changes(query)) pass.change({line, static_cast<std::size_t>(count)}, place);
     auto const end = padded(count);
@@ -148,9 +147,8 @@ class DenseProjection {
 
   /// Packs (copies) `weights` [V, d] and `bias` [V] or empty.
   /// \throws std::invalid_argument  if the bias has another size
-  template <class = void>
-  explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                           Precision precision = Precision::float32)
+  SLUICE_LAZY explicit DenseProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                                       Precision precision = Precision::float32)
       : DenseProjection(std::make_shared<PackedMatrix const>(weights, bias, precision)) {}
   /// Uses weights that are already packed.
   explicit DenseProjection(std::shared_ptr<PackedMatrix const> weights) : weights_(std::move(weights)) {
@@ -159,8 +157,8 @@ class DenseProjection {
 
   /// \param hidden  one vector per query, [queries.size(), d]
   /// \throws std::invalid_argument  if the vectors have another size
-  template <class = void>
-  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+  SLUICE_LAZY Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries,
+                               std::span<Group const> groups) {
     auto const lines = std::ssize(queries);
     auto const blocks = (lines + rows_at_once - 1) / rows_at_once;
     auto const parts = detail::parallel_parts(blocks, lines * vocabulary_size());
@@ -185,8 +183,7 @@ class DenseProjection {
   }
 
   /// All logits [hidden.rows, V], for callers that need whole lines (ensembles). Valid until the next call.
-  template <class = void>
-  Scores<float> logits(Hidden<float> const& hidden) {
+  SLUICE_LAZY Scores<float> logits(Hidden<float> const& hidden) {
     auto const size = static_cast<std::size_t>(hidden.rows * vocabulary_size());
     if (logits_.size() < size) logits_.resize(size);
     auto& rows = workers_.front().rows;

@@ -35,8 +35,7 @@ class NearestCentroid {
  public:
   /// Packs (copies) `centroids` [clusters, d].
   /// \throws std::invalid_argument  if there is no centroid
-  template <class = void>
-  explicit NearestCentroid(MatrixView<float const> centroids)
+  SLUICE_LAZY explicit NearestCentroid(MatrixView<float const> centroids)
       : centroids_(std::make_shared<PackedMatrix const>(centroids, half_norms(centroids))),
         scores_(static_cast<std::size_t>(rows_at_once * centroids.rows)) {}
 
@@ -46,8 +45,7 @@ class NearestCentroid {
   /// Writes the nearest clusters of each row of `hidden` [rows, d], nearest first, to `clusters` [rows, k] with k from
   /// 1 to size(). Allocates nothing. Costs rows * size() * d products.
   /// \throws std::invalid_argument  if the shapes do not fit
-  template <class = void>
-  void find(MatrixView<float const> hidden, std::span<std::int32_t> clusters) {
+  SLUICE_LAZY void find(MatrixView<float const> hidden, std::span<std::int32_t> clusters) {
     if (hidden.rows == 0) return;
     auto const count = std::ssize(clusters) / hidden.rows;
     require(count * hidden.rows == std::ssize(clusters) && count >= 1 && count <= size(),
@@ -69,8 +67,7 @@ class NearestCentroid {
  private:
   static constexpr std::ptrdiff_t rows_at_once = 96;
 
-  template <class = void>
-  static std::vector<float> half_norms(MatrixView<float const> centroids) {
+  SLUICE_LAZY static std::vector<float> half_norms(MatrixView<float const> centroids) {
     require(centroids.rows >= 1, "NearestCentroid: centroids.rows", centroids.rows, "must be at least 1");
     std::vector<float> bias(static_cast<std::size_t>(centroids.rows));
     for (std::ptrdiff_t c = 0; c < centroids.rows; ++c) {

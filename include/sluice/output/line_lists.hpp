@@ -20,43 +20,32 @@ namespace sluice::inline v0 {
 /// Lists of candidates and probes for the lines of a step. Allocates nothing once it has seen its longest lists.
 class LineLists {
  public:
-  template <class = void>
-  void clear() {
-    entries_.clear(), best_.clear(), probes_.clear();
-  }
+  SLUICE_LAZY void clear() { entries_.clear(), best_.clear(), probes_.clear(); }
 
   /// Begins a new line; what follows belongs to it.
-  template <class = void>
-  Expansion::Entry& open() {
+  SLUICE_LAZY Expansion::Entry& open() {
     auto& entry = entries_.emplace_back();
     entry.best = best_.size(), entry.probes = probes_.size();
     return entry;
   }
-  template <class = void>
-  void list(Token token, float log_prob) {
+  SLUICE_LAZY void list(Token token, float log_prob) {
     best_.push_back({token, log_prob});
     ++entries_.back().best_count;
   }
-  template <class = void>
-  void probe(float log_prob) {
+  SLUICE_LAZY void probe(float log_prob) {
     probes_.push_back(log_prob);
     ++entries_.back().probe_count;
   }
   /// The candidates of the last line.
-  template <class = void>
-  std::span<Candidate> best() {
-    return std::span(best_).subspan(entries_.back().best);
-  }
+  SLUICE_LAZY std::span<Candidate> best() { return std::span(best_).subspan(entries_.back().best); }
   /// Keeps only the first `count` of the last line's candidates.
-  template <class = void>
-  void shorten(std::size_t count) {
+  SLUICE_LAZY void shorten(std::size_t count) {
     best_.resize(entries_.back().best + count);
     entries_.back().best_count = count;
   }
 
   /// Appends copies of another object's lines.
-  template <class = void>
-  void append(LineLists const& other) {
+  SLUICE_LAZY void append(LineLists const& other) {
     for (auto entry : other.entries_) {
       entry.best += best_.size(), entry.probes += probes_.size();
       entries_.push_back(entry);
@@ -66,8 +55,7 @@ class LineLists {
   }
 
   /// All lines, cut as Group::keep allows. Valid until clear().
-  template <class = void>
-  Expansion answer(std::span<Query const> queries, std::span<Group const> groups) {
+  SLUICE_LAZY Expansion answer(std::span<Query const> queries, std::span<Group const> groups) {
     std::size_t first = 0;
     for (auto const& group : groups) {
       auto const lines = static_cast<std::size_t>(group.lines);
@@ -80,8 +68,7 @@ class LineLists {
  private:
   /// Cuts the lists of one group where candidates are strictly worse than the group's keep-th best, as a merge on a
   /// device does.
-  template <class = void>
-  void merge(std::span<Query const> queries, std::size_t first, std::size_t keep) {
+  SLUICE_LAZY void merge(std::span<Query const> queries, std::size_t first, std::size_t keep) {
     totals_.clear();
     for (std::size_t i = 0; i < queries.size(); ++i) {
       if (queries[i].noise != 0) return;  // the lists are in another order

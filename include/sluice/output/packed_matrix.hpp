@@ -125,9 +125,8 @@ class PackedMatrix {
 
   /// Packs (copies) `weights` [n, d] and `bias` [n] or empty (none).
   /// \throws std::invalid_argument  if the bias has another size, or if d > 133144 for int8 (a product has 31 bits)
-  template <class = void>
-  explicit PackedMatrix(MatrixView<float const> weights, std::span<float const> bias = {},
-                        Precision precision = Precision::float32)
+  SLUICE_LAZY explicit PackedMatrix(MatrixView<float const> weights, std::span<float const> bias = {},
+                                    Precision precision = Precision::float32)
       : outputs_(weights.rows) {
     require(bias.empty() || std::ssize(bias) == outputs_, "PackedMatrix: bias.size()", bias.size(),
             "must be 0 or the number of rows of the weights");
@@ -160,8 +159,8 @@ class PackedMatrix {
   /// Allocates nothing.
   /// \param first  a multiple of `panel`
   /// \throws std::invalid_argument  if the shapes do not fit, or if x was made for another precision
-  template <class = void>
-  void multiply(PackedRows const& x, MatrixView<float> y, Epilogue epilogue = {}, std::ptrdiff_t first = 0) const {
+  SLUICE_LAZY void multiply(PackedRows const& x, MatrixView<float> y, Epilogue epilogue = {},
+                            std::ptrdiff_t first = 0) const {
     require(x.columns() == inputs(), "PackedMatrix: x.columns", x.columns(), "must be the number of inputs");
     require(x.precision() == precision(), "PackedMatrix: x.precision()", static_cast<int>(x.precision()),
             "must be that of the matrix");
@@ -187,8 +186,7 @@ class PackedMatrix {
   /// y = x W^T + b, for x [rows, d] and y [rows, n], which must not overlap. Allocates nothing for float32; otherwise
   /// it allocates its own PackedRows.
   /// \throws std::invalid_argument  if the shapes do not fit
-  template <class = void>
-  void multiply(MatrixView<float const> x, MatrixView<float> y, Epilogue epilogue = {}) const {
+  SLUICE_LAZY void multiply(MatrixView<float const> x, MatrixView<float> y, Epilogue epilogue = {}) const {
     require(y.columns == outputs_, "PackedMatrix: y.columns", y.columns, "must be the number of outputs");
     multiply(PackedRows(x, precision()), y, epilogue);
   }

@@ -44,9 +44,8 @@ class LexicalShortlist {
  public:
   /// \param source_size, target_size  of the vocabularies
   /// \throws std::invalid_argument  for tokens outside the vocabularies, an invalid probability, or a negative number
-  template <class = void>
-  LexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
-                   std::int32_t first = 100, std::int32_t best = 100)
+  SLUICE_LAZY LexicalShortlist(std::span<LexicalEntry const> table, std::int32_t source_size, std::int32_t target_size,
+                               std::int32_t first = 100, std::int32_t best = 100)
       : target_size_(target_size), always_((std::max)(target_size, 0)) {
     require(target_size >= 0, "LexicalShortlist: target_size", target_size, "must not be negative");
     require(source_size >= 0, "LexicalShortlist: source_size", source_size, "must not be negative");
@@ -76,8 +75,7 @@ class LexicalShortlist {
   }
 
   /// The tokens for one sentence. Source tokens outside the vocabulary have no translations.
-  template <class = void>
-  TokenSet operator()(std::span<Token const> source) const {
+  SLUICE_LAZY TokenSet operator()(std::span<Token const> source) const {
     auto tokens = always_;
     for (auto const token : source)
       if (token >= 0 && static_cast<std::size_t>(token) + 1 < begin_.size()) {
@@ -107,14 +105,13 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
   /// \param bias     [V] or empty; referred to
   /// \param full     the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if the bias or packed weights do not fit
-  template <class = void>
-  explicit ProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                           std::shared_ptr<PackedMatrix const> full = {})
+  SLUICE_LAZY explicit ProbeProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                                       std::shared_ptr<PackedMatrix const> full = {})
       : OuterLayer(detail::SubsetProjection(weights, bias, std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
-  template <class = void>
-  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+  SLUICE_LAZY Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries,
+                               std::span<Group const> groups) {
     require(hidden.columns == hidden_size(), "ProbeProjection: hidden.columns", hidden.columns,
             "must be that of the weights");
     lists_.clear();
@@ -146,8 +143,7 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
       first += static_cast<std::size_t>(group.lines);
     }
   }
-  template <class = void>
-  bool probes_alone(Query const& query) const {
+  SLUICE_LAZY bool probes_alone(Query const& query) const {
     auto const inside = [size = vocabulary_size()](Token token) { return token >= 0 && token < size; };
     return std::all_of(query.probes.begin(), query.probes.end(), inside) && !query.normalise && query.best == 0 &&
            !query.selects() && query.edits.empty() && query.only == nullptr && query.shortlist == nullptr &&
@@ -156,8 +152,7 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
 
   /// Consecutive lines share one product over the union of their probes as long as that is cheaper than separate
   /// products. If they ask for so much that computing all logits is cheaper, all logits are computed.
-  template <class = void>
-  void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
+  SLUICE_LAZY void answer(MatrixView<float const> hidden, std::span<Query const> queries) {
     constexpr std::size_t as_fast = 3;  // logits that a full product computes in the time of one gathered logit
     counts_.clear();
     std::size_t whole = 0;
@@ -180,8 +175,7 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
     }
   }
   /// The number of lines, from the first on, that are cheapest together; puts their probes into tokens_.
-  template <class = void>
-  std::size_t cheapest(std::span<Query const> queries) {
+  SLUICE_LAZY std::size_t cheapest(std::span<Query const> queries) {
     tokens_.clear();
     for (std::size_t count = 0; count < queries.size(); ++count) {
       auto const& probes = queries[count].probes;
@@ -194,15 +188,13 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
     return queries.size();
   }
   /// The cost of a product, in weights multiplied with one vector.
-  template <class = void>
-  static std::size_t cost(std::size_t tokens, std::size_t lines) {
+  SLUICE_LAZY static std::size_t cost(std::size_t tokens, std::size_t lines) {
     constexpr std::size_t gathering = 20;  // to gather and pack a weight
     auto const padded = static_cast<std::size_t>(detail::packed::padded(static_cast<std::ptrdiff_t>(tokens)));
     return padded * (gathering + lines);
   }
   /// Gives a token a place in tokens_, unless it already has one.
-  template <class = void>
-  void insert(Token token) {
+  SLUICE_LAZY void insert(Token token) {
     if (place_of_.empty()) place_of_.resize(static_cast<std::size_t>(vocabulary_size()));
     auto& place = place_of_[static_cast<std::size_t>(token)];
     if (place < tokens_.size() && tokens_[place] == token) return;
@@ -210,8 +202,7 @@ class ProbeProjection : public detail::OuterLayer<detail::SubsetProjection> {
     tokens_.push_back(token);
   }
 
-  template <class = void>
-  void answer_together(MatrixView<float const> hidden, std::span<Query const> queries) {
+  SLUICE_LAZY void answer_together(MatrixView<float const> hidden, std::span<Query const> queries) {
     auto const width = std::ssize(tokens_);
     auto const size = queries.size() * tokens_.size();
     if (logits_.size() < size) logits_.resize(size);
@@ -252,23 +243,21 @@ class ShortlistProjection : public detail::OuterLayer<ClusteredProjection> {
   /// \param full_above  a larger share of the vocabulary is projected in full
   /// \param full        the same weights, packed (DenseProjection::weights), if available
   /// \throws std::invalid_argument  if the arguments do not fit
-  template <class = void>
-  explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
-                               double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
+  SLUICE_LAZY explicit ShortlistProjection(MatrixView<float const> weights, std::span<float const> bias = {},
+                                           double full_above = 0.5, std::shared_ptr<PackedMatrix const> full = {})
       : OuterLayer(ClusteredProjection(weights, bias, std::vector<Clusters>{}, {.full_above = checked(full_above)},
                                        std::move(full))) {}
 
   /// \param hidden  one vector per query, [queries.size(), d]
-  template <class = void>
-  Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups) {
+  SLUICE_LAZY Expansion expand(Hidden<float> const& hidden, std::span<Query const> queries,
+                               std::span<Group const> groups) {
     return projection_.expand(hidden, queries, groups);
   }
   /// A union is a sentence in a step; those with no shortlist, or with a large one, count as full.
   ClusteredStatistics const& statistics() const { return projection_.statistics(); }
 
  private:
-  template <class = void>
-  static double checked(double full_above) {
+  SLUICE_LAZY static double checked(double full_above) {
     require(full_above >= 0 && full_above <= 1, "ShortlistProjection: full_above", full_above, "must be in [0, 1]");
     return full_above;
   }

@@ -68,8 +68,7 @@ inline void put_varint(std::string& to, std::uint32_t number) {
   to.push_back(static_cast<char>(number));
 }
 
-template <class = void>
-void put_clusters(std::string& to, Clusters const& clusters) {
+SLUICE_LAZY void put_clusters(std::string& to, Clusters const& clusters) {
   put(to, static_cast<std::uint32_t>(clusters.hidden_size));
   put(to, static_cast<std::uint32_t>(clusters.vocabulary_size));
   put(to, static_cast<std::uint32_t>(clusters.size()));
@@ -94,10 +93,7 @@ class ClustersReader {
  public:
   explicit ClustersReader(std::string_view bytes) : bytes_(bytes) {}
 
-  template <class = void>
-  [[noreturn]] static void fail(std::string const& what) {
-    throw std::runtime_error("clusters: " + what);
-  }
+  SLUICE_LAZY [[noreturn]] static void fail(std::string const& what) { throw std::runtime_error("clusters: " + what); }
 
   template <class Number>
   Number number(char const* what) {
@@ -108,8 +104,7 @@ class ClustersReader {
     return number;
   }
 
-  template <class = void>
-  std::uint32_t varint(char const* what) {
+  SLUICE_LAZY std::uint32_t varint(char const* what) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
       auto const byte = number<std::uint8_t>(what);
@@ -121,8 +116,7 @@ class ClustersReader {
     fail(std::string(what) + " is more than 32 bits");
   }
 
-  template <class = void>
-  std::string_view take(std::size_t count, char const* what) {
+  SLUICE_LAZY std::string_view take(std::size_t count, char const* what) {
     if (count > bytes_.size())
       fail(std::string(what) + ": " + std::to_string(count) + " bytes announced, " + std::to_string(bytes_.size()) +
            " left");
@@ -131,8 +125,7 @@ class ClustersReader {
     return taken;
   }
 
-  template <class = void>
-  Clusters clusters() {
+  SLUICE_LAZY Clusters clusters() {
     constexpr std::uint32_t largest = (std::numeric_limits<std::int32_t>::max)();
     auto const d = number<std::uint32_t>("hidden size");
     auto const v = number<std::uint32_t>("vocabulary size");
@@ -170,8 +163,7 @@ class ClustersReader {
 };
 
 /// Appends up to `count` bytes of a stream to `to`, in pieces, so that a wrong count does not allocate much memory.
-template <class = void>
-void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
+SLUICE_LAZY void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
   constexpr std::size_t at_once = std::size_t{1} << 20;
   while (count > 0 && from) {
     auto const before = to.size();
@@ -188,8 +180,7 @@ void get_bytes(std::istream& from, std::uint64_t count, std::string& to) {
 /// else four; reading gives back what was written, bit for bit. Write to a binary stream.
 /// \throws std::invalid_argument  for invalid clusters, see check(): nothing is written
 /// \throws std::runtime_error     if writing to the stream fails
-template <class = void>
-void write_clusters(std::ostream& stream, ClustersByDirection const& directions) {
+SLUICE_LAZY void write_clusters(std::ostream& stream, ClustersByDirection const& directions) {
   std::string content;
   detail::put(content, static_cast<std::uint32_t>(directions.size()));
   for (auto const& [name, clusters] : directions) {
@@ -211,8 +202,7 @@ void write_clusters(std::ostream& stream, ClustersByDirection const& directions)
 /// Reads what write_clusters() wrote, from a binary stream, to its end.
 /// \throws std::runtime_error  for anything else, saying what is wrong: not a file of clusters, a newer version,
 ///                             truncated, or corrupt
-template <class = void>
-ClustersByDirection read_clusters(std::istream& stream) {
+SLUICE_LAZY ClustersByDirection read_clusters(std::istream& stream) {
   using Reader = detail::ClustersReader;
   constexpr auto head = detail::clusters_magic.size() + 12;
   std::string file;

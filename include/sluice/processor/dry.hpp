@@ -30,8 +30,7 @@ class SequenceBreakers {
  public:
   SequenceBreakers() = default;
   /// \throws std::invalid_argument  for an empty sequence or a negative token
-  template <class = void>
-  explicit SequenceBreakers(std::vector<std::vector<Token>> sequences) {
+  SLUICE_LAZY explicit SequenceBreakers(std::vector<std::vector<Token>> sequences) {
     for (auto const& sequence : sequences) {
       require(!sequence.empty(), "sequence breaker", "an empty one", "breaks nothing");
       for (auto const token : sequence) require(token >= 0, "sequence breaker: token", token, "must not be negative");
@@ -78,8 +77,7 @@ class SequenceBreakers {
   }
 
   /// The number of tokens after the longest sequence that begins `i` tokens before the end; -1: none does.
-  template <class = void>
-  std::ptrdiff_t behind(detail::RecentTokens const& recent, std::size_t i) const {
+  SLUICE_LAZY std::ptrdiff_t behind(detail::RecentTokens const& recent, std::size_t i) const {
     for (auto const& sequence : beginning_with(recent.back(i))) {
       if (sequence.size() > i + 1) continue;
       std::size_t k = 1;
@@ -89,15 +87,13 @@ class SequenceBreakers {
     return -1;
   }
   /// Whether the token is a sequence by itself.
-  template <class = void>
-  bool contains(Token token) const {
+  SLUICE_LAZY bool contains(Token token) const {
     auto const found = beginning_with(token);
     return !found.empty() && found.back().size() == 1;
   }
 
  private:
-  template <class = void>
-  std::span<std::vector<Token> const> beginning_with(Token token) const {
+  SLUICE_LAZY std::span<std::vector<Token> const> beginning_with(Token token) const {
     if (sequences_ == nullptr) return {};
     auto const lower = std::ranges::lower_bound(*sequences_, token, {}, [](auto const& one) { return one[0]; });
     auto upper = lower;
@@ -122,8 +118,7 @@ struct Dry {
   bool prompt = true;               ///< whether to include the prompt, as llama.cpp does
   SequenceBreakers breakers{};      ///< llama.cpp: from_text with "\n", ":", "\"" and "*"
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(multiplier >= 0 && std::isfinite(multiplier), "dry.multiplier", multiplier, "must be a number >= 0");
     require(base >= 1 && std::isfinite(base), "dry.base", base, "must be a number >= 1");
     require(allowed_length >= 0, "dry.allowed_length", allowed_length, "must not be negative");
@@ -132,12 +127,10 @@ struct Dry {
   using State = detail::SeenPrompt;
   State initial(Sentence const& sentence) const { return prompt ? State{sentence.prompt} : State{}; }
   State next(State state, Token) const { return state; }
-  template <class = void>
-  void edit(State state, Output const& output, std::vector<Edit>& edits) const;
+  SLUICE_LAZY void edit(State state, Output const& output, std::vector<Edit>& edits) const;
 
  private:
-  template <class = void>
-  static void count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts);
+  SLUICE_LAZY static void count_repeats(detail::RecentTokens const& recent, std::size_t limit, Edit* counts);
 };
 
 template <class Void>

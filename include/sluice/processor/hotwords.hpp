@@ -73,8 +73,7 @@ struct BiasedSpellings {
              : a.phrase != b.phrase ? a.phrase < b.phrase
                                     : a.spelling < b.spelling;
     }
-    template <class = void>
-    std::string name() const {
+    SLUICE_LAZY std::string name() const {
       return "phrases[" + std::to_string(phrase) + "].spellings[" + std::to_string(spelling) + "]";
     }
   };
@@ -82,8 +81,7 @@ struct BiasedSpellings {
   std::vector<double> sums;  // of the boosts, per spelling: up to and including each token
 
   /// \throws std::invalid_argument  see ContextGraph
-  template <class = void>
-  BiasedSpellings(std::vector<BiasedPhrase> const& phrases, float usual) {
+  SLUICE_LAZY BiasedSpellings(std::vector<BiasedPhrase> const& phrases, float usual) {
     for (std::size_t i = 0; i < phrases.size(); ++i) read(phrases[i], i, usual);
     std::sort(all.begin(), all.end(), [](Spelling const& a, Spelling const& b) {
       return *a.tokens != *b.tokens ? *a.tokens < *b.tokens : a.phrase < b.phrase;
@@ -91,8 +89,7 @@ struct BiasedSpellings {
   }
 
   /// Every token once, by number.
-  template <class = void>
-  std::vector<Used> used() const {
+  SLUICE_LAZY std::vector<Used> used() const {
     std::vector<Used> used;
     for (auto const& one : all)
       for (auto const token : *one.tokens) used.push_back({token, one.phrase, one.number});
@@ -103,8 +100,7 @@ struct BiasedSpellings {
   }
 
  private:
-  template <class = void>
-  void read(BiasedPhrase const& phrase, std::size_t index, float usual) {
+  SLUICE_LAZY void read(BiasedPhrase const& phrase, std::size_t index, float usual) {
     auto const here = [&](char const* member) { return "phrases[" + std::to_string(index) + "]." + member; };
     auto const& boosts = phrase.token_boosts;
     auto const refuse = [&](bool bad, char const* member, auto const& value, char const* rule) {
@@ -158,12 +154,10 @@ class ContextGraph {
   static constexpr State root = 0;
 
   /// Without phrases.
-  template <class = void>
-  ContextGraph() : ContextGraph(std::vector<BiasedPhrase>{}) {}
+  SLUICE_LAZY ContextGraph() : ContextGraph(std::vector<BiasedPhrase>{}) {}
   /// \throws std::invalid_argument  naming the phrase: no spellings or an empty one, a negative token, a boost that is
   ///     NaN or infinite, two kinds of boosts, a number of token_boosts that is not the number of tokens; a negative lead
-  template <class = void>
-  explicit ContextGraph(std::vector<BiasedPhrase> const& phrases, ContextOptions const& options = {})
+  SLUICE_LAZY explicit ContextGraph(std::vector<BiasedPhrase> const& phrases, ContextOptions const& options = {})
       : options_(options) {
     require(std::isfinite(options.per_token), "options.per_token", options.per_token, "must be a number");
     require(options.lead >= 0, "options.lead", options.lead, "must not be negative");
@@ -181,18 +175,14 @@ class ContextGraph {
 
   ContextOptions const& options() const { return options_; }
   /// The state that a token leads to, from any state: what it completes is paid there.
-  template <class = void>
-  State arrive(State state, Token token) const {
+  SLUICE_LAZY State arrive(State state, Token token) const {
     for (;; state = fail_[at(state)]) {
       auto const found = child(state, token);
       if (found != root || state == root) return found;
     }
   }
   /// The state after a token: that of arrive(), unless Matches::first begins anew.
-  template <class = void>
-  State next(State state, Token token) const {
-    return settle(arrive(state, token));
-  }
+  SLUICE_LAZY State next(State state, Token token) const { return settle(arrive(state, token)); }
   State settle(State arrived) const { return over_.empty() || over_[at(arrived)] == 0 ? arrived : root; }
   float credit(State state) const { return credit_[at(state)]; }
   float paid(State arrived) const { return paid_[at(arrived)]; }
@@ -200,8 +190,7 @@ class ContextGraph {
   /// Appends one edit for each token that continues or begins a phrase, of what it adds beside -credit(state), which
   /// every token adds. `last`: the output ends after it, so that nothing is lent. Those that begin phrases come first,
   /// then the others, both by token. O(c log r + r) for c tokens that continue one and r that begin one.
-  template <class = void>
-  SortedEdits edit(State state, std::vector<Edit>& edits, bool last = false) const {
+  SLUICE_LAZY SortedEdits edit(State state, std::vector<Edit>& edits, bool last = false) const {
     auto const& roots = shared_edits(last).edits;
     edits.insert(edits.end(), roots.begin(), roots.end());
     return go_on(state, edits, roots.size(), last ? last_most_ : begin_most_,
@@ -221,8 +210,7 @@ class ContextGraph {
   /// The number of distinct beginnings of phrases, and one.
   std::size_t state_count() const { return token_.size(); }
   /// \throws std::invalid_argument  naming the spelling that has a token outside the vocabulary or an eos
-  template <class = void>
-  void check(Vocabulary const& vocabulary) const {
+  SLUICE_LAZY void check(Vocabulary const& vocabulary) const {
     if (used_.empty()) return;
     auto const& last = used_.back();
     if (!vocabulary.contains(last.token))
@@ -245,8 +233,7 @@ class ContextGraph {
   /// The edits of tokens that begin a phrase.
   SharedEdits const& shared_edits(bool last = false) const { return last ? last_ : begin_; }
   /// The same as edit() but for shared_edits(), some of which those appended replace.
-  template <class = void>
-  void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
+  SLUICE_LAZY void edit_further(State state, std::vector<Edit>& edits, bool last = false) const {
     go_on(state, edits, 0, 0, [&](State arrived) { return paid(arrived) + (last ? 0 : credit(arrived)); });
   }
   /// An upper bound on what one token adds; >= 0.
@@ -296,8 +283,7 @@ class ContextGraph {
   }
 
   /// Breadth first: a state is a range of the sorted spellings, and the children of a state are consecutive.
-  template <class = void>
-  void build(detail::BiasedSpellings const& spellings, std::size_t phrases) {
+  SLUICE_LAZY void build(detail::BiasedSpellings const& spellings, std::size_t phrases) {
     auto const& all = spellings.all;
     auto const& sums = spellings.sums;
     struct Range {
@@ -411,15 +397,13 @@ class Bias {
   /// Changes nothing.
   Bias() = default;
   explicit Bias(std::shared_ptr<ContextGraph const> graph) : graph_(std::move(graph)) {}
-  template <class = void>
-  explicit Bias(ContextGraph graph) : graph_(std::make_shared<ContextGraph const>(std::move(graph))) {}
+  SLUICE_LAZY explicit Bias(ContextGraph graph) : graph_(std::make_shared<ContextGraph const>(std::move(graph))) {}
 
   std::shared_ptr<ContextGraph const> const& graph() const { return graph_; }
   bool trivial() const { return graph_ == nullptr || graph_->empty(); }
 
   /// \throws std::invalid_argument  as ContextGraph::check()
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (!trivial()) graph_->check(*sentence.vocabulary);
     return {};
   }
@@ -429,8 +413,7 @@ class Bias {
   }
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
   /// What the step adds: appends it for the tokens that continue a phrase, and returns what it adds to every token.
-  template <class = void>
-  BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
+  SLUICE_LAZY BiasSum bias(State const& state, BiasPlace const& place, std::vector<Edit>& edits) const {
     if (trivial()) return {};
     // What an output may still be given, if the search bears no other rise, before this token and after it.
     auto const most = place.falling ? graph_->most_per_token() : 0.0f;
@@ -463,15 +446,13 @@ class Bias {
     return graph_->credit(state.place);
   }
   /// What a token is paid for what it completes. With the difference of lent(), this is what a step adds.
-  template <class = void>
-  float paid(State state, Token token) const {
+  SLUICE_LAZY float paid(State state, Token token) const {
     return trivial() ? 0 : arrive(state, graph_->arrive(state.place, token));
   }
 
  private:
   /// Goes to a state; returns what is paid for it.
-  template <class = void>
-  float arrive(State& state, ContextGraph::State arrived) const {
+  SLUICE_LAZY float arrive(State& state, ContextGraph::State arrived) const {
     state.place = graph_->settle(arrived);
     if (!graph_->options().once) return graph_->paid(arrived);
     auto sum = 0.0f;

@@ -56,13 +56,11 @@ struct GreenList {
   struct State {
     std::shared_ptr<detail::Marker const> marker{};
   };
-  template <class = void>
-  State initial(Sentence const&) const {
+  SLUICE_LAZY State initial(Sentence const&) const {
     return {watermark.on() ? std::make_shared<detail::Marker const>(watermark) : nullptr};
   }
   State next(State const& state, Token) const { return state; }
-  template <class = void>
-  void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
+  SLUICE_LAZY void edit(State const& state, Output const& output, std::vector<Edit>& edits) const {
     if (state.marker == nullptr) return;
     auto const mark = state.marker->mark_with(output.tokens, false);
     if (!mark.marked) return;

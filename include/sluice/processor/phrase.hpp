@@ -36,12 +36,10 @@ class PhraseMatcher {
   using State = Automaton::State;
   static constexpr State root = Automaton::root;
 
-  template <class = void>
-  PhraseMatcher() : PhraseMatcher(std::span<std::vector<Token> const>{}) {}
+  SLUICE_LAZY PhraseMatcher() : PhraseMatcher(std::span<std::vector<Token> const>{}) {}
 
   /// \throws std::invalid_argument  naming the phrase, if one is empty
-  template <class = void>
-  explicit PhraseMatcher(std::span<std::vector<Token> const> phrases) : automaton_(checked(phrases)) {
+  SLUICE_LAZY explicit PhraseMatcher(std::span<std::vector<Token> const> phrases) : automaton_(checked(phrases)) {
     completions_begin_.reserve(size() + 1);
     for (State state = root; state < states(); ++state) {
       completions_begin_.push_back(static_cast<std::int32_t>(completions_.size()));
@@ -54,19 +52,13 @@ class PhraseMatcher {
   }
 
   /// The state after one token more.
-  template <class = void>
-  State next(State state, Token token) const {
-    return automaton_.next(state, token);
-  }
+  SLUICE_LAZY State next(State state, Token token) const { return automaton_.next(state, token); }
 
   std::int32_t states() const { return automaton_.states(); }                ///< 0 .. states() - 1
   std::int32_t depth(State state) const { return automaton_.depth(state); }  ///< tokens matched
   State fallback(State state) const { return automaton_.fallback(state); }   ///< the next longest prefix; lower
   /// Phrases that end exactly here with all depth() tokens. Shorter ones that end here are found along fallback().
-  template <class = void>
-  std::span<std::int32_t const> phrases(State state) const {
-    return automaton_.patterns(state);
-  }
+  SLUICE_LAZY std::span<std::int32_t const> phrases(State state) const { return automaton_.patterns(state); }
   /// Whether any phrase ends here, of any length.
   bool ends(State state) const { return automaton_.ends(state); }
   /// The tokens that extend the match, ascending.
@@ -84,8 +76,7 @@ class PhraseMatcher {
   std::size_t size() const { return static_cast<std::size_t>(states()); }
 
  private:
-  template <class = void>
-  static std::span<std::vector<Token> const> checked(std::span<std::vector<Token> const> phrases) {
+  SLUICE_LAZY static std::span<std::vector<Token> const> checked(std::span<std::vector<Token> const> phrases) {
     for (std::size_t p = 0; p < phrases.size(); ++p) require(!phrases[p].empty(), "phrase", p, "is empty");
     return phrases;
   }
@@ -102,16 +93,14 @@ using Phrase = std::vector<Token>;
 namespace detail {
 
 /// "[4 5 6]".
-template <class = void>
-std::string text(std::span<Token const> phrase) {
+SLUICE_LAZY std::string text(std::span<Token const> phrase) {
   std::string out = "[";
   for (auto const token : phrase) out.append(out.size() > 1 ? " " : "").append(std::to_string(token));
   return out + "]";
 }
 
 /// "all[0] [4 5], all[1] [6]".
-template <class = void>
-std::string text_of(std::string const& name, std::vector<Phrase> const& phrases) {
+SLUICE_LAZY std::string text_of(std::string const& name, std::vector<Phrase> const& phrases) {
   std::string all;
   for (std::size_t i = 0; i < phrases.size(); ++i)
     all.append(i == 0 ? "" : ", ").append(name + "[" + std::to_string(i) + "] ").append(text(phrases[i]));
@@ -136,8 +125,8 @@ inline bool is_sound(Sentence const& sentence, Phrase const& phrase, bool wanted
 
 /// Throws std::invalid_argument, naming the phrase, unless it is valid in `sentence` and, if `wanted`, can be
 /// generated.
-template <class = void>
-void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase, bool wanted = true) {
+SLUICE_LAZY void check_phrase(Sentence const& sentence, std::string const& name, Phrase const& phrase,
+                              bool wanted = true) {
   if (is_sound(sentence, phrase, wanted)) return;
   require(!phrase.empty(), name, text(phrase), "is empty");
   auto const& vocabulary = *sentence.vocabulary;
@@ -176,21 +165,18 @@ class Forbidden {
 
   Forbidden() = default;
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  explicit Forbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
+  SLUICE_LAZY explicit Forbidden(std::vector<Phrase> phrases, std::string name = "forbidden") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
     data->phrases = std::move(phrases), data->name = std::move(name);
     if (std::ranges::none_of(data->phrases, &Phrase::empty)) data->matcher = PhraseMatcher(data->phrases);
     data_ = std::move(data);
   }
-  template <class = void>
-  Forbidden(std::initializer_list<Phrase> phrases) : Forbidden(std::vector<Phrase>(phrases)) {}
+  SLUICE_LAZY Forbidden(std::initializer_list<Phrase> phrases) : Forbidden(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary, eos before the end
   ///     or bos after the beginning of a phrase
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return PhraseMatcher::root;
     for (std::size_t i = 0; i < data_->phrases.size(); ++i)
       if (!detail::is_sound(sentence, data_->phrases[i], false))  // there may be very many
@@ -198,35 +184,28 @@ class Forbidden {
     return next(PhraseMatcher::root,
                 sentence.vocabulary->bos);  // bos alone cannot be avoided: whether it is dead does not matter
   }
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     return data_ == nullptr ? state : data_->matcher.next(state, token);
   }
 
   std::int32_t progress(State) const { return 0; }
   std::int32_t total() const { return 0; }
   bool complete(State) const { return true; }
-  template <class = void>
-  bool dead(State state) const {
-    return data_ != nullptr && data_->matcher.ends(state);
-  }
+  SLUICE_LAZY bool dead(State state) const { return data_ != nullptr && data_->matcher.ends(state); }
   void wanted(State, std::vector<Token>&) const {}
-  template <class = void>
-  void forbidden(State state, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void forbidden(State state, std::vector<Token>& tokens) const {
     if (data_ == nullptr) return;
     data_->matcher.for_each_completion(state, [&](Token token) { tokens.push_back(token); });
   }
 
   bool trivial() const { return data_ == nullptr; }
-  template <class = void>
-  void edit(State state, Output const&, std::vector<Edit>& edits) const {
+  SLUICE_LAZY void edit(State state, Output const&, std::vector<Edit>& edits) const {
     if (data_ == nullptr) return;
     data_->matcher.for_each_completion(state, [&](Token token) { edits.push_back(Edit::forbid(token)); });
   }
 
   /// The phrases as given.
-  template <class = void>
-  std::vector<Phrase> const& phrases() const {
+  SLUICE_LAZY std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;
     return data_ == nullptr ? none : data_->phrases;
   }

@@ -67,8 +67,7 @@ class StopSequences {
   StopSequences() = default;
   /// \throws std::invalid_argument  naming an empty stop, strings without bytes, or a negative minimum
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  explicit StopSequences(StopOptions stops) {
+  SLUICE_LAZY explicit StopSequences(StopOptions stops) {
     for (std::size_t i = 0; i < stops.tokens.size(); ++i)
       require(!stops.tokens[i].empty(), "stops.tokens[" + std::to_string(i) + "]", "[]", "is empty");
     for (std::size_t i = 0; i < stops.strings.size(); ++i)
@@ -83,21 +82,16 @@ class StopSequences {
   }
 
   /// The stops as given.
-  template <class = void>
-  StopOptions const& stops() const {
+  SLUICE_LAZY StopOptions const& stops() const {
     static StopOptions const none;
     return data_ == nullptr ? none : data_->stops;
   }
   /// The number of `tokens` and `strings` together.
-  template <class = void>
-  std::int32_t size() const {
-    return tokens_size() + static_cast<std::int32_t>(stops().strings.size());
-  }
+  SLUICE_LAZY std::int32_t size() const { return tokens_size() + static_cast<std::int32_t>(stops().strings.size()); }
 
   /// \throws std::invalid_argument  for a vocabulary without eos, a token that is outside it or is eos, bytes for fewer
   ///     tokens
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (size() == 0) return {};
     auto const& vocabulary = *sentence.vocabulary;
     require(!vocabulary.eos.empty(), "vocabulary.eos", "none",
@@ -114,8 +108,7 @@ class StopSequences {
     return {};
   }
 
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     if (data_ == nullptr) return state;
     state.stop = -1;
     if (!data_->stops.strings.empty())
@@ -136,15 +129,13 @@ class StopSequences {
 
   void edit(State, Output const&, std::vector<Edit>&) const {}
 
-  template <class = void>
-  std::int32_t stop(State state, Output const& output) const {
+  SLUICE_LAZY std::int32_t stop(State state, Output const& output) const {
     return static_cast<std::int64_t>(output.tokens.size()) >= stops().minimum ? state.stop : -1;
   }
 
   /// The bytes of an output, up to its stop if it has one.
   /// \throws std::invalid_argument  if a token has no bytes, or the stop is not one of these
-  template <class = void>
-  std::string text(Hypothesis const& hypothesis, IncludeStop stop = IncludeStop::no) const {
+  SLUICE_LAZY std::string text(Hypothesis const& hypothesis, IncludeStop stop = IncludeStop::no) const {
     auto text = stops().bytes.text(hypothesis.tokens);
     if (hypothesis.stop < 0) return text;
     auto const span = where(hypothesis, text);
@@ -155,8 +146,7 @@ class StopSequences {
   /// The tokens of an output before its stop, or all if it has none: the tokens to feed back to the model as its reply.
   /// A token in which a stop string begins is left out.
   /// \throws std::invalid_argument  as text() does
-  template <class = void>
-  std::span<Token const> tokens(Hypothesis const& hypothesis) const {
+  SLUICE_LAZY std::span<Token const> tokens(Hypothesis const& hypothesis) const {
     auto const all = std::span(hypothesis.tokens);
     if (hypothesis.stop < 0) return all;
     if (hypothesis.stop < tokens_size()) return all.first(all.size() - sequence(hypothesis).size());
@@ -174,24 +164,18 @@ class StopSequences {
     std::size_t begin, end;  // bytes
   };
   /// \param last  where the last token begins
-  template <class = void>
-  Place string_place(std::int32_t stop, std::string_view text, std::size_t last) const {
+  SLUICE_LAZY Place string_place(std::int32_t stop, std::string_view text, std::size_t last) const {
     auto const& string = data_->stops.strings[static_cast<std::size_t>(stop - tokens_size())];
     auto const begin = text.find(string, last - (std::min)(last, string.size() - 1));
     require(begin != std::string_view::npos, "hypothesis.stop", stop, "is not at the end of its tokens");
     return {begin, begin + string.size()};
   }
-  template <class = void>
-  bool is_string(std::int32_t stop) const {
-    return stop >= tokens_size();
-  }
+  SLUICE_LAZY bool is_string(std::int32_t stop) const { return stop >= tokens_size(); }
   /// The number of bytes and of tokens at the end of an output that may still become a stop.
-  template <class = void>
-  std::size_t open_bytes(State state) const {
+  SLUICE_LAZY std::size_t open_bytes(State state) const {
     return static_cast<std::size_t>(data_->bytes.depth(state.bytes));
   }
-  template <class = void>
-  std::size_t open_tokens(State state) const {
+  SLUICE_LAZY std::size_t open_tokens(State state) const {
     return static_cast<std::size_t>(data_->tokens.depth(state.tokens));
   }
 
@@ -200,20 +184,15 @@ class StopSequences {
     PhraseMatcher tokens;
     detail::ByteMatcher bytes;
   };
-  template <class = void>
-  std::int32_t tokens_size() const {
-    return static_cast<std::int32_t>(stops().tokens.size());
-  }
+  SLUICE_LAZY std::int32_t tokens_size() const { return static_cast<std::int32_t>(stops().tokens.size()); }
 
-  template <class = void>
-  Phrase const& sequence(Hypothesis const& h) const {
+  SLUICE_LAZY Phrase const& sequence(Hypothesis const& h) const {
     auto const& phrase = stops().tokens[static_cast<std::size_t>(h.stop)];
     require(h.tokens.size() >= phrase.size() && std::equal(phrase.rbegin(), phrase.rend(), h.tokens.rbegin()),
             "hypothesis.stop", h.stop, "is not at the end of its tokens");
     return phrase;
   }
-  template <class = void>
-  Place where(Hypothesis const& h, std::string_view text) const {
+  SLUICE_LAZY Place where(Hypothesis const& h, std::string_view text) const {
     require(h.stop < size() && !h.tokens.empty(), "hypothesis.stop", h.stop,
             "is none of these " + std::to_string(size()) + " stops");
     if (is_string(h.stop)) return string_place(h.stop, text, text.size() - stops().bytes.bytes(h.tokens.back()).size());
@@ -231,17 +210,14 @@ class TextStream {
  public:
   /// \param stops  of the request, built with the tokens' bytes; it may be without stops
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  explicit TextStream(StopSequences stops, IncludeStop stop = IncludeStop::no)
+  SLUICE_LAZY explicit TextStream(StopSequences stops, IncludeStop stop = IncludeStop::no)
       : stops_(std::move(stops)), stop_(stop) {}
-  template <class = void>
-  explicit TextStream(TokenBytes bytes) : TextStream(StopSequences({.bytes = std::move(bytes)})) {}
+  SLUICE_LAZY explicit TextStream(TokenBytes bytes) : TextStream(StopSequences({.bytes = std::move(bytes)})) {}
 
   /// \param tokens  settled tokens that follow those of earlier calls
   /// \returns       the text that can now be shown in addition. Valid until the next call
   /// \throws std::invalid_argument  for a token without bytes
-  template <class = void>
-  std::string_view append(std::span<Token const> tokens) {
+  SLUICE_LAZY std::string_view append(std::span<Token const> tokens) {
     for (auto const token : tokens) {
       auto const bytes = stops_.stops().bytes.bytes(token);
       begins_.push_back(text_.size());
@@ -259,8 +235,7 @@ class TextStream {
   /// Ends the output; returns the rest of its text.
   /// \param hypothesis  the result's, which begins with the settled tokens
   /// \throws std::invalid_argument  as StopSequences::text() does, or if it does not begin with the text already shown
-  template <class = void>
-  std::string end(Hypothesis const& hypothesis) const {
+  SLUICE_LAZY std::string end(Hypothesis const& hypothesis) const {
     auto const all = stops_.text(hypothesis, stop_);
     require(all.starts_with(std::string_view(text_).substr(0, shown_)), "hypothesis", all,
             "does not begin with what has been shown");
@@ -269,8 +244,7 @@ class TextStream {
 
  private:
   /// The length of the text that is certain to be in the result.
-  template <class = void>
-  std::size_t certain() const {
+  SLUICE_LAZY std::size_t certain() const {
     if (begins_.empty()) return 0;
     auto const ended = state_.stop >= 0;  // if the stop counts, the text ends there; if not, more tokens will show it
     auto const at_string = ended && stops_.is_string(state_.stop);
@@ -284,8 +258,7 @@ class TextStream {
   }
 
   /// `length` without a final incomplete character.
-  template <class = void>
-  std::size_t whole_characters(std::size_t length) const {
+  SLUICE_LAZY std::size_t whole_characters(std::size_t length) const {
     for (std::size_t back = 1; back <= std::min<std::size_t>(length, 4); ++back) {
       auto const byte = static_cast<unsigned char>(text_[length - back]);
       if ((byte & 0xC0) == 0x80) continue;  // not its first byte

@@ -48,14 +48,12 @@ struct WhisperTimestamps {
     Token eos = 0;
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(max_initial_timestamp_index >= -1, "whisper_timestamps.max_initial_timestamp_index",
             max_initial_timestamp_index, "must be -1, no limit, or more");
   }
   /// \throws std::invalid_argument  if there is no timestamp in the vocabulary, or it ends in none of its text tokens
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     auto const& vocabulary = *sentence.vocabulary;
     require(no_timestamps >= 0 && no_timestamps < vocabulary.size - 1, "whisper_timestamps.no_timestamps",
             no_timestamps, "must have timestamps after it, in a vocabulary of " + std::to_string(vocabulary.size));
@@ -71,8 +69,7 @@ struct WhisperTimestamps {
   void edit(State const&, Output const&, std::vector<Edit>&) const {}
   static constexpr bool raising() { return false; }
 
-  template <class = void>
-  void process(State const& state, Output const&, std::span<float> scores) const {
+  SLUICE_LAZY void process(State const& state, Output const&, std::span<float> scores) const {
     auto const never = -std::numeric_limits<float>::infinity();
     auto const begin = static_cast<std::size_t>(no_timestamps) + 1;
     auto const texts = scores.first(begin), times = scores.subspan(begin);

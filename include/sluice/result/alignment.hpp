@@ -34,9 +34,8 @@ struct AlignedPair {
 /// \param source_words  for each attached number, the word that its position belongs to; -1: none (an end of sentence)
 /// \param target_words  the same for each token of the output
 /// \throws std::invalid_argument  if a length does not fit the hypothesis, or nothing was attached to a token of a word
-template <class = void>
-Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_t const> source_words,
-                      std::span<std::int32_t const> target_words) {
+SLUICE_LAZY Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_t const> source_words,
+                                  std::span<std::int32_t const> target_words) {
   auto const size = hypothesis.tokens.size();
   require(target_words.size() == size, "target_words", target_words.size(), "is not the number of tokens");
   require(hypothesis.attached.size() == size, "attached", hypothesis.attached.size(), "is not the number of tokens");
@@ -63,8 +62,7 @@ Alignment align_words(Hypothesis const& hypothesis, std::span<std::int32_t const
 }
 
 /// For each output word, the source word that contributes most to it (the first among equals).
-template <class = void>
-std::vector<AlignedPair> hard_alignment(Alignment const& alignment) {
+SLUICE_LAZY std::vector<AlignedPair> hard_alignment(Alignment const& alignment) {
   std::vector<AlignedPair> pairs;
   for (std::size_t i = 0; i < alignment.size(); ++i)
     if (auto const best = std::max_element(alignment[i].begin(), alignment[i].end());
@@ -75,8 +73,7 @@ std::vector<AlignedPair> hard_alignment(Alignment const& alignment) {
 
 /// All pairs in which at least `threshold` of the output word comes from the source word.
 /// \throws std::invalid_argument  for a threshold that is not in (0, 1]
-template <class = void>
-std::vector<AlignedPair> alignment_above(Alignment const& alignment, float threshold) {
+SLUICE_LAZY std::vector<AlignedPair> alignment_above(Alignment const& alignment, float threshold) {
   require(threshold > 0 && threshold <= 1, "threshold", threshold, "must be in (0, 1]");
   std::vector<AlignedPair> pairs;
   for (std::size_t i = 0; i < alignment.size(); ++i)
@@ -86,8 +83,7 @@ std::vector<AlignedPair> alignment_above(Alignment const& alignment, float thres
 }
 
 /// Pharaoh's format, `source-target` with a space between pairs, in the order of the source: 0-0 1-2 2-1.
-template <class = void>
-std::string to_pharaoh(std::vector<AlignedPair> pairs) {
+SLUICE_LAZY std::string to_pharaoh(std::vector<AlignedPair> pairs) {
   std::sort(pairs.begin(), pairs.end(), [](AlignedPair const& a, AlignedPair const& b) {
     return a.source != b.source ? a.source < b.source : a.target < b.target;
   });

@@ -48,8 +48,8 @@ namespace detail {
 
 /// The weight of each hypothesis as a reference; the weights add up to one. Throws std::invalid_argument if a log_prob
 /// with influence is not a number, or all are -infinity.
-template <class = void>
-std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses, BayesRiskOptions const& options) {
+SLUICE_LAZY std::vector<double> reference_weights(std::span<Hypothesis const> hypotheses,
+                                                  BayesRiskOptions const& options) {
   std::vector<double> w(hypotheses.size(), 1.0);
   if (options.weights == BayesRiskOptions::Weights::probability) {
     auto top = -std::numeric_limits<double>::infinity();
@@ -108,8 +108,7 @@ struct TokenNgramF {
   std::size_t order = 4;  ///< >= 1
   double beta = 1;        ///< recall counts beta times as much as precision
 
-  template <class = void>
-  double operator()(std::span<Token const> candidate, std::span<Token const> reference) const {
+  SLUICE_LAZY double operator()(std::span<Token const> candidate, std::span<Token const> reference) const {
     if (candidate.empty() && reference.empty()) return 1;
     auto const orders = (std::min)({order, candidate.size(), reference.size()});
     double precision = 0, recall = 0;
@@ -125,8 +124,7 @@ struct TokenNgramF {
 
  private:
   /// The number of n-grams in common, each counted as often as in the sequence that has fewer of it.
-  template <class = void>
-  static std::size_t shared(std::span<Token const> a, std::span<Token const> b, std::size_t n) {
+  SLUICE_LAZY static std::size_t shared(std::span<Token const> a, std::span<Token const> b, std::size_t n) {
     auto const before = [](std::span<Token const> x, std::span<Token const> y) {
       return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
     };

@@ -40,8 +40,7 @@ struct Pruning {
   double margin() const {
     return relative_threshold > 0 ? std::fmin(absolute_threshold, -std::log(relative_threshold)) : absolute_threshold;
   }
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(absolute_threshold >= 0, "pruning.absolute_threshold", absolute_threshold, "must be a number >= 0");
     require(relative_threshold >= 0 && relative_threshold < 1, "pruning.relative_threshold", relative_threshold,
             "must be in [0, 1)");
@@ -88,14 +87,12 @@ struct EarlyStopping {
   double patience = 1;        ///< (CTranslate2; Kasai et al. 2022); rounded, at least 1
 
   /// The number of hypotheses that must end under Rule::count, for a beam of this width.
-  template <class = void>
-  std::int32_t needed(std::int32_t width) const {
+  SLUICE_LAZY std::int32_t needed(std::int32_t width) const {
     if (finished != 0) return finished;
     return (std::max)(1, static_cast<std::int32_t>(std::lround(patience * static_cast<double>(width))));
   }
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(finished >= 0, "early_stopping.finished", finished, "must not be negative");
     require(patience > 0 && std::isfinite(patience), "early_stopping.patience", patience, "must be a number > 0");
   }
@@ -104,8 +101,7 @@ struct EarlyStopping {
 namespace detail::beam_loop {
 
 /// Why a finished beam search has no hypotheses.
-template <class = void>
-void say_why_empty(AtMaximum at_maximum, Result& result) {
+SLUICE_LAZY void say_why_empty(AtMaximum at_maximum, Result& result) {
   if (at_maximum == AtMaximum::drop)
     result.fail(Failure::none, "no hypothesis had finished, and AtMaximum::drop keeps no other");
   else result.fail(Failure::no_token_left, "every token was impossible before any hypothesis had finished");

@@ -57,8 +57,7 @@ struct BeamSearch {
 
   using State = detail::BeamState;
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     detail::require_slots("width", width);
     early_stopping.check();
     require(n_best >= 1 && n_best <= (std::max)(width, early_stopping.needed(width)), "n_best", n_best,
@@ -85,25 +84,14 @@ struct BeamSearch {
 
   std::int32_t slot_count() const { return width; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
-    detail::beam_loop::begin(*this, s, sentence);
-  }
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
-    detail::beam_loop::plan(*this, s, plan);
-  }
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const { detail::beam_loop::begin(*this, s, sentence); }
+  SLUICE_LAZY void plan(State& s, Plan& plan) const { detail::beam_loop::plan(*this, s, plan); }
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     return detail::beam_loop::advance(*this, s, answer);
   }
   Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
-    detail::beam_loop::settle(*this, s, tokens);
-  }
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const { detail::beam_loop::settle(*this, s, tokens); }
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     detail::beam_loop::tell(*this, s, result);
     s.prefix.complete(result);
   }

@@ -74,8 +74,7 @@ struct BestFirstBeam {
   /// \throws std::invalid_argument  naming the option that has no equivalent: `finished` (other than set_aside),
   ///     `early_stopping.rule`, `pruning.relative_local_threshold`, `pruning.below_finished`, `sibling_penalty`; these look at a
   ///     beam as a whole
-  template <class = void>
-  static BestFirstBeam as_beam(BeamSearch const& beam) {
+  SLUICE_LAZY static BestFirstBeam as_beam(BeamSearch const& beam) {
     beam.check();
     require(beam.finished == FinishedHypotheses::set_aside, "finished", name(beam.finished),
             "the room for one length would depend on what has ended before: must be set_aside");
@@ -109,8 +108,7 @@ struct BestFirstBeam {
     return search;
   }
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     detail::require_slots("width", width, 3);
     require(n_best >= 1 && n_best <= width, "n_best", n_best, "must be between 1 and the width");
     require(candidates == 0 || candidates >= width, "candidates", candidates, "must be 0 or at least the width");
@@ -125,8 +123,7 @@ struct BestFirstBeam {
 
   std::int32_t slot_count() const { return states == 0 ? 2 * width + 1 : states; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     s.begin(sentence, length);
     s.history.clear(s.prefix.size());
     s.queue.clear(), s.out.clear();
@@ -136,8 +133,7 @@ struct BestFirstBeam {
     s.first = true, s.over = false;
   }
 
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     if (s.first && !prefix_scored) plan.ignore_prefix_scores();
     for (auto const slot : s.kept.released()) plan.release(slot);
@@ -148,8 +144,7 @@ struct BestFirstBeam {
     else plan.ask({.best = 0, .normalise = false});  // fed again; every row needs a query
   }
 
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.over = true;
     if (s.first && prefix_scored) s.expanded[0].log_prob = s.prefix.ranked();
     s.first = false;
@@ -161,27 +156,21 @@ struct BestFirstBeam {
     return s.over = !queue().go_on(s);
   }
 
-  template <class = void>
-  Progress progress(State const& s) const {
+  SLUICE_LAZY Progress progress(State const& s) const {
     auto const next = s.kept.next();
     auto const block = static_cast<std::int32_t>(next.tokens.size());
     return {next.length, 1, block, block};
   }
 
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
-    queue().settle(s, tokens);
-  }
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const { queue().settle(s, tokens); }
 
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     queue().tell(s, result);
     s.prefix.complete(result);
   }
 
  private:
-  template <class = void>
-  static constexpr char const* name(FinishedHypotheses finished) {
+  SLUICE_LAZY static constexpr char const* name(FinishedHypotheses finished) {
     switch (finished) {
       case FinishedHypotheses::set_aside: return "set_aside";
       case FinishedHypotheses::shrink: return "shrink";

@@ -51,20 +51,18 @@ class AnyOf {
   };
 
   AnyOf() = default;
-  template <class = void>
-  explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
+  SLUICE_LAZY explicit AnyOf(std::vector<std::vector<Phrase>> items, std::string name = "any") {
     if (items.empty()) return;
     data_ = std::make_shared<detail::AnyOfTables const>(std::move(items), std::move(name));
   }
 
-  template <class = void>
-  AnyOf(std::initializer_list<std::vector<Phrase>> items) : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
+  SLUICE_LAZY AnyOf(std::initializer_list<std::vector<Phrase>> items)
+      : AnyOf(std::vector<std::vector<Phrase>>(items)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an item without phrases, an empty phrase, a token outside the
   ///     vocabulary or never generated, eos before the end or bos after the beginning of a phrase; more than `most`
   ///     items; two items that can only begin (or end) the sentence, with different words
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (data_ == nullptr) return {};
     auto const& d = *data_;
     require(d.items.size() <= most, d.name, d.items.size(), "more items than " + std::to_string(most));
@@ -79,8 +77,7 @@ class AnyOf {
     return next({}, sentence.vocabulary->bos);
   }
 
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     if (data_ == nullptr) return state;
     auto const& d = *data_;
     auto node = d.matcher.next(state.node, token);
@@ -98,16 +95,14 @@ class AnyOf {
     return state;
   }
 
-  template <class = void>
-  std::int32_t progress(State const& state) const {
+  SLUICE_LAZY std::int32_t progress(State const& state) const {
     return data_ == nullptr ? 0 : state.credit + data_->matcher.depth(state.node);
   }
   std::int32_t total() const { return data_ == nullptr ? 0 : data_->total; }
   bool complete(State const& state) const { return state.items == count(); }
   bool dead(State const&) const { return false; }
 
-  template <class = void>
-  void wanted(State const& state, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void wanted(State const& state, std::vector<Token>& tokens) const {
     if (data_ == nullptr || complete(state)) return;
     auto const& d = *data_;
     auto const first = static_cast<std::ptrdiff_t>(tokens.size());
@@ -123,16 +118,14 @@ class AnyOf {
     }
   }
 
-  template <class = void>
-  std::int32_t begun(State const& state) const {
+  SLUICE_LAZY std::int32_t begun(State const& state) const {
     return data_ == nullptr ? 0 : data_->matcher.depth(state.node);
   }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.items; }
   std::int32_t count() const { return data_ == nullptr ? 0 : static_cast<std::int32_t>(data_->items.size()); }
   /// Phrases may overlap, but each required token takes a position of its own, and so do the ends of copies.
-  template <class = void>
-  std::int32_t remaining(State const& state) const {
+  SLUICE_LAZY std::int32_t remaining(State const& state) const {
     if (data_ == nullptr) return 0;
     auto longest = std::int32_t{0}, together = std::int32_t{0};
     std::map<Token, std::int32_t> needed;
@@ -151,8 +144,7 @@ class AnyOf {
     for (auto const& [token, count] : needed) together += count;
     return (std::max)(0, (std::max)(longest, together) - data_->matcher.depth(state.node));
   }
-  template <class = void>
-  std::string text() const {
+  SLUICE_LAZY std::string text() const {
     std::string all;
     for (std::size_t i = 0; i < items().size(); ++i) {
       auto const name = data_->name + "[" + std::to_string(i) + "]";
@@ -163,24 +155,21 @@ class AnyOf {
     }
     return all;
   }
-  template <class = void>
-  void insert_into(TokenSet& set) const {
+  SLUICE_LAZY void insert_into(TokenSet& set) const {
     for (auto const& item : items())
       for (auto const& phrase : item)
         for (auto const token : phrase)
           if (token >= 0) set.insert(token);
   }
   /// The items as given.
-  template <class = void>
-  std::vector<std::vector<Phrase>> const& items() const {
+  SLUICE_LAZY std::vector<std::vector<Phrase>> const& items() const {
     static std::vector<std::vector<Phrase>> const none;
     return data_ == nullptr ? none : data_->items;
   }
 
  private:
   /// If every phrase of two items begins the sentence, or ends it, one position must serve both.
-  template <class = void>
-  void check_edges(Vocabulary const& vocabulary) const {
+  SLUICE_LAZY void check_edges(Vocabulary const& vocabulary) const {
     auto const same = [](auto x, auto x_end, auto y, auto y_end) {
       for (; x != x_end && y != y_end; ++x, ++y)
         if (*x != *y) return false;
@@ -386,8 +375,7 @@ class OrderedPhrases {
 
   OrderedPhrases() = default;
   // NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
-  template <class = void>
-  explicit OrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
+  SLUICE_LAZY explicit OrderedPhrases(std::vector<Phrase> phrases, std::string name = "ordered") {
     if (phrases.empty()) return;
     auto data = std::make_shared<Data>();
     data->phrases = std::move(phrases), data->name = std::move(name);
@@ -397,13 +385,11 @@ class OrderedPhrases {
     }
     data_ = std::move(data);
   }
-  template <class = void>
-  OrderedPhrases(std::initializer_list<Phrase> phrases) : OrderedPhrases(std::vector<Phrase>(phrases)) {}
+  SLUICE_LAZY OrderedPhrases(std::initializer_list<Phrase> phrases) : OrderedPhrases(std::vector<Phrase>(phrases)) {}
 
   /// \throws std::invalid_argument  naming the phrase: an empty one, a token outside the vocabulary or never generated,
   ///     eos anywhere but at the end, bos anywhere but at the beginning
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     for (std::size_t i = 0; i < phrases().size(); ++i) {
       auto const& phrase = phrases()[i];
       auto const name = data_->name + "[" + std::to_string(i) + "]";
@@ -416,8 +402,7 @@ class OrderedPhrases {
     return next({}, sentence.vocabulary->bos);
   }
 
-  template <class = void>
-  State next(State state, Token token) const {
+  SLUICE_LAZY State next(State state, Token token) const {
     if (at(state.phrase) >= phrases().size()) return state;
     auto const& phrase = phrases()[at(state.phrase)];
     while (phrase[at(state.depth)] != token) {
@@ -430,13 +415,9 @@ class OrderedPhrases {
 
   std::int32_t progress(State const& state) const { return state.credit + state.depth; }
   std::int32_t total() const { return data_ == nullptr ? 0 : data_->total; }
-  template <class = void>
-  bool complete(State const& state) const {
-    return state.phrase == count();
-  }
+  SLUICE_LAZY bool complete(State const& state) const { return state.phrase == count(); }
   bool dead(State const&) const { return false; }
-  template <class = void>
-  void wanted(State const& state, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void wanted(State const& state, std::vector<Token>& tokens) const {
     if (!complete(state)) tokens.push_back(phrases()[at(state.phrase)][at(state.depth)]);
   }
 
@@ -444,23 +425,15 @@ class OrderedPhrases {
   std::int32_t remaining(State const& state) const { return total() - progress(state); }
   bool trivial() const { return data_ == nullptr; }
   std::int32_t met(State const& state) const { return state.phrase; }
-  template <class = void>
-  std::int32_t count() const {
-    return static_cast<std::int32_t>(phrases().size());
-  }
-  template <class = void>
-  void insert_into(TokenSet& set) const {
+  SLUICE_LAZY std::int32_t count() const { return static_cast<std::int32_t>(phrases().size()); }
+  SLUICE_LAZY void insert_into(TokenSet& set) const {
     for (auto const& phrase : phrases())
       for (auto const token : phrase)
         if (token >= 0) set.insert(token);
   }
-  template <class = void>
-  std::string text() const {
-    return detail::text_of(data_ == nullptr ? "" : data_->name, phrases());
-  }
+  SLUICE_LAZY std::string text() const { return detail::text_of(data_ == nullptr ? "" : data_->name, phrases()); }
   /// The phrases as given.
-  template <class = void>
-  std::vector<Phrase> const& phrases() const {
+  SLUICE_LAZY std::vector<Phrase> const& phrases() const {
     static std::vector<Phrase> const none;
     return data_ == nullptr ? none : data_->phrases;
   }
@@ -474,8 +447,7 @@ class OrderedPhrases {
   };
 
   /// [i]: the length of the longest proper prefix of the first i + 1 tokens that is also their suffix.
-  template <class = void>
-  static std::vector<std::int32_t> borders(Phrase const& phrase) {
+  SLUICE_LAZY static std::vector<std::int32_t> borders(Phrase const& phrase) {
     std::vector<std::int32_t> border(phrase.size());
     auto k = std::int32_t{0};
     for (std::size_t i = 1; i < phrase.size(); ++i) {
@@ -496,15 +468,12 @@ class OrderedPhrases {
 class Phrases : public AnyOf {
  public:
   Phrases() = default;
-  template <class = void>
-  explicit Phrases(std::vector<Phrase> const& phrases, std::string name = "phrases")
+  SLUICE_LAZY explicit Phrases(std::vector<Phrase> const& phrases, std::string name = "phrases")
       : AnyOf(items(phrases), std::move(name)) {}
-  template <class = void>
-  Phrases(std::initializer_list<Phrase> phrases) : Phrases(std::vector<Phrase>(phrases)) {}
+  SLUICE_LAZY Phrases(std::initializer_list<Phrase> phrases) : Phrases(std::vector<Phrase>(phrases)) {}
 
  private:
-  template <class = void>
-  static std::vector<std::vector<Phrase>> items(std::vector<Phrase> const& phrases) {
+  SLUICE_LAZY static std::vector<std::vector<Phrase>> items(std::vector<Phrase> const& phrases) {
     std::vector<std::vector<Phrase>> items;
     items.reserve(phrases.size());
     for (auto const& phrase : phrases) items.push_back({phrase});
@@ -515,8 +484,7 @@ class Phrases : public AnyOf {
 namespace detail {
 
 /// Adds the tokens that are in one set and not in the other.
-template <class = void>
-void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
+SLUICE_LAZY void insert_difference(TokenSet const& in, TokenSet const& not_in, std::vector<Token>& tokens) {
   auto token = Token{0};
   for (auto const word : in.words())
     for (auto bit = 0; bit < 64; ++bit, ++token)
@@ -679,15 +647,13 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
 
  public:
   Constraints() = default;
-  template <class = void>
-  explicit Constraints(PhraseLists lists)
+  SLUICE_LAZY explicit Constraints(PhraseLists lists)
       : Base(Phrases(lists.all, "all"), AnyOf(lists.any, "any"), OrderedPhrases(lists.ordered, "ordered"),
              Forbidden(lists.none, "none")),
         lists_(std::make_shared<PhraseLists const>(std::move(lists))) {}
 
   /// \throws std::invalid_argument  what the parts throw, and a phrase that is both required and forbidden
-  template <class = void>
-  State initial(Sentence const& sentence) const {
+  SLUICE_LAZY State initial(Sentence const& sentence) const {
     auto state = Base::initial(sentence);
     if (lists_ == nullptr) return state;
     check(lists_->all, "all"), check(lists_->ordered, "ordered");
@@ -708,8 +674,7 @@ class Constraints : public Product<Phrases, AnyOf, OrderedPhrases, Forbidden> {
       if (detail::contains(phrase, bad)) return &bad;
     return nullptr;
   }
-  template <class = void>
-  void check(std::span<Phrase const> phrases, std::string const& name) const {
+  SLUICE_LAZY void check(std::span<Phrase const> phrases, std::string const& name) const {
     for (std::size_t i = 0; i < phrases.size(); ++i)
       if (auto const* const bad = forbids(phrases[i]))
         require(false, name + "[" + std::to_string(i) + "]", detail::text(phrases[i]),

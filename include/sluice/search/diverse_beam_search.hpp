@@ -53,8 +53,7 @@ struct DiverseBeamSearch {
     bool unused = false;               // the first group needs slot 0 no more, and another may
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     search.check();
     detail::require_slots("groups", groups, search.width);
     require(penalty >= 0 && std::isfinite(penalty), "penalty", penalty, "must be a number >= 0");
@@ -64,8 +63,7 @@ struct DiverseBeamSearch {
   }
   std::int32_t slot_count() const { return groups * search.width; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     s.beams.resize(static_cast<std::size_t>(groups));
     for (auto& beam : s.beams) {
       search.begin(beam.state, sentence);
@@ -74,8 +72,7 @@ struct DiverseBeamSearch {
     s.first = true, s.unused = false;
   }
 
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     if (s.first) {  // the first group's query serves all groups
       search.plan(s.beams[0].state, plan);
       if (auto const queries = plan.queries(); !queries.empty() && queries.back().best > 0)
@@ -108,8 +105,7 @@ struct DiverseBeamSearch {
     if (s.unused && !shared) plan.part(0).release(0), s.unused = false;
   }
 
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     std::size_t at = 0;
     auto over = true;
     for (std::size_t g = 0; g < s.beams.size(); ++g) {
@@ -125,8 +121,7 @@ struct DiverseBeamSearch {
     return over;
   }
 
-  template <class = void>
-  Progress progress(State const& s) const {
+  SLUICE_LAZY Progress progress(State const& s) const {
     Progress all{.length = 0, .width = 0};
     for (auto const& beam : s.beams)
       if (!beam.over) {
@@ -136,8 +131,7 @@ struct DiverseBeamSearch {
     return all;
   }
 
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
     for (auto& beam : s.beams) {
@@ -149,8 +143,7 @@ struct DiverseBeamSearch {
     }
   }
 
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     Result all{.id = result.id}, one;
     for (auto const& beam : s.beams) {
       detail::beam_loop::tell(search, beam.state, one);
@@ -175,8 +168,7 @@ struct DiverseBeamSearch {
  private:
   /// The answer with the penalties of group g. Each list is sorted again, and is no longer than the group alone would
   /// request.
-  template <class = void>
-  Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
+  SLUICE_LAZY Expansion penalised(State& s, std::size_t g, Expansion const& answer) const {
     auto const ends = static_cast<std::int32_t>(s.beams[g].state.vocabulary->eos.size());
     auto const longest = static_cast<std::size_t>((std::min)(search.width + ends, search.pruning.max_per_parent));
     s.entries.clear(), s.candidates.clear(), s.probes.clear();
@@ -198,8 +190,7 @@ struct DiverseBeamSearch {
     return {s.entries, s.candidates, s.probes};
   }
 
-  template <class = void>
-  float cost(State const& s, std::size_t g, Token token) const {
+  SLUICE_LAZY float cost(State const& s, std::size_t g, Token token) const {
     std::ptrdiff_t count = 0;
     for (std::size_t i = 0; i < g; ++i)
       for (auto const& entry : s.beams[i].state.beam) count += !entry.ended && entry.token == token;

@@ -80,8 +80,7 @@ struct ExactSearch {
     std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(path.size()) - 1; }
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(n_best >= 1, "n_best", n_best, "must be at least 1");
     require(list >= 1, "list", list, "must be at least 1");
     require(steps >= 0, "steps", steps, "must be 0 (no bound) or more");
@@ -90,8 +89,7 @@ struct ExactSearch {
   }
   std::int32_t slot_count() const { return 1; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     s.begin(sentence, length);
     s.ends = TokenSet(sentence.vocabulary->size);
     s.ends.insert(sentence.vocabulary->eos);
@@ -101,8 +99,7 @@ struct ExactSearch {
     s.bound = -std::numeric_limits<double>::infinity();
   }
 
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     auto& node = s.path.back();
     plan.row(0, 0, s.held + static_cast<std::int32_t>(s.path.size()) - 1, {&node.token, 1});
@@ -114,8 +111,7 @@ struct ExactSearch {
               .only = last ? &s.ends : nullptr});
   }
 
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
     if (s.taken++ == 0) s.path[0].log_prob = s.prefix.ranked();
     auto& node = s.path.back();
@@ -131,8 +127,7 @@ struct ExactSearch {
 
   Progress progress(State const& s) const { return {s.held + static_cast<std::int32_t>(s.path.size()) - 1, 1, 1}; }
 
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     for (auto const& one : s.found)
       result.hypotheses.push_back({.tokens = one.tokens,
@@ -160,32 +155,25 @@ struct ExactSearch {
   double bar(State const& s) const {
     return static_cast<std::int32_t>(s.found.size()) < n_best ? -infinite : s.found.back().score;
   }
-  template <class = void>
-  bool promises(State const& s, double bound) const {
+  SLUICE_LAZY bool promises(State const& s, double bound) const {
     return (s.prefix.impossible() ? floor == -infinite : bound >= floor) && bound > bar(s);
   }
 
   /// An upper bound on the score of an output that continues from `size` tokens of `log_prob` and ends later.
-  template <class = void>
-  double bound(State const& s, double log_prob, std::int32_t size) const {
+  SLUICE_LAZY double bound(State const& s, double log_prob, std::int32_t size) const {
     auto const least = s.vocabulary->eos.empty() ? s.bounds.max : (std::max)(size, s.bounds.min) + 1;
     return penalty.bound(log_prob, (std::min)(least, s.bounds.max), s.bounds.max);
   }
   /// An upper bound on the score of outputs through a child of the path's last node.
-  template <class = void>
-  double bound_of_child(State const& s, double log_prob, bool ends) const {
+  SLUICE_LAZY double bound_of_child(State const& s, double log_prob, bool ends) const {
     auto const size = s.size() + 1;
     if (ends || (s.vocabulary->eos.empty() && size == s.bounds.max)) return penalty.score(log_prob, size);
     return bound(s, log_prob, size);
   }
-  template <class = void>
-  bool ends(State const& s, Token token) const {
-    return s.ends.contains(token);
-  }
+  SLUICE_LAZY bool ends(State const& s, Token token) const { return s.ends.contains(token); }
 
   /// Moves the path to the next token to feed; false: the search is complete.
-  template <class = void>
-  bool go_on(State& s) const {
+  SLUICE_LAZY bool go_on(State& s) const {
     for (;;) {
       auto& node = s.path.back();
       if (node.next < node.end) {
@@ -206,15 +194,13 @@ struct ExactSearch {
     }
   }
   /// An upper bound on the score of outputs through unlisted children of the path's last node.
-  template <class = void>
-  double unseen(State const& s) const {
+  SLUICE_LAZY double unseen(State const& s) const {
     auto const log_prob = s.path.back().log_prob + static_cast<double>(s.path.back().worst);
     return (std::max)(bound_of_child(s, log_prob, false), bound_of_child(s, log_prob, true));
   }
 
   /// Records the path as an output.
-  template <class = void>
-  void keep(State& s) const {
+  SLUICE_LAZY void keep(State& s) const {
     auto const score = penalty.score(s.path.back().log_prob, s.size());
     auto const place = std::find_if(s.found.begin(), s.found.end(), [&](auto const& one) { return one.score < score; });
     auto const one = s.found.insert(place, {.score = score, .log_prob = s.path.back().log_prob});
@@ -224,8 +210,7 @@ struct ExactSearch {
   }
 
   /// Ends the search when the steps are used up: computes the bound of everything not searched.
-  template <class = void>
-  bool stop(State& s) const {
+  SLUICE_LAZY bool stop(State& s) const {
     auto const open = [&](double bound) {
       if (promises(s, bound)) s.bound = (std::max)(s.bound, bound);
     };

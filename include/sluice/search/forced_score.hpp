@@ -38,8 +38,7 @@ struct ForcedScore {
   void check() const { penalty.check(); }
   std::int32_t slot_count() const { return 1; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     s.vocabulary = sentence.vocabulary, s.ended = false;
     s.target.assign(sentence.prefix.begin(), sentence.prefix.end());
     for (std::size_t i = 0; i + 1 < s.target.size(); ++i)
@@ -54,8 +53,7 @@ struct ForcedScore {
     s.held = sentence.held;
     s.blocks = sentence.abilities.blocks && sentence.abilities.ragged;  // rows of several tokens next to rows of one
   }
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     if (s.target.empty()) return;
     auto const first = s.log_probs.size();
     auto const count = next(s);
@@ -63,8 +61,7 @@ struct ForcedScore {
     for (std::size_t i = first; i < first + count; ++i)
       plan.ask({.best = 0, .probes = std::span<Token const>(s.target).subspan(i, 1)});
   }
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     if (s.target.empty()) return s.ended = true;
     for (std::size_t i = 0; i < answer.size(); ++i) s.log_probs.push_back(answer[i].probes[0]);
     s.held += static_cast<std::int32_t>(answer.size());
@@ -74,8 +71,7 @@ struct ForcedScore {
     auto const rows = static_cast<std::int32_t>(next(s));
     return {s.held, 1, rows};
   }
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     result.hypotheses.clear();
     if (!s.ended) return;
     auto& h = result.hypotheses.emplace_back();

@@ -38,21 +38,18 @@ struct Greedy {
   void check() const { length.check(), penalty.check(); }
   std::int32_t slot_count() const { return 1; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const {
     s.begin(sentence, length);
     s.last = sentence.last, s.held = sentence.held;
   }
 
-  template <class = void>
-  void plan(State& s, Plan& plan) const {
+  SLUICE_LAZY void plan(State& s, Plan& plan) const {
     if (s.bounds.max == 0) return;
     plan.row(0, 0, s.held, {&s.last, 1});
     plan.ask({.best = 1, .edits = s.edits(s.size()), .stage = stage, .normalise = scores});
   }
 
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const {
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const {
     if (s.bounds.max == 0) return s.ended = true;
     ++s.held;
     auto const best = answer.back().best;
@@ -65,8 +62,7 @@ struct Greedy {
 
   void settled(State& s, std::vector<Token>& tokens) const { tokens = s.tokens; }
 
-  template <class = void>
-  void finish(State const& s, Result& result) const {
+  SLUICE_LAZY void finish(State const& s, Result& result) const {
     if (auto* const h = s.write(result)) h->score = penalty.score(h->log_prob, s.size());
   }
 };

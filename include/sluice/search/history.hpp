@@ -25,8 +25,7 @@ namespace sluice::inline v0 {
 /// is too short.
 class Bans {
  public:
-  template <class = void>
-  void reset(Vocabulary const& vocabulary) {
+  SLUICE_LAZY void reset(Vocabulary const& vocabulary) {
     edits_.clear();
     auto const& never = vocabulary.never;
     for (auto const token : never) edits_.push_back(Edit::forbid(token));
@@ -34,8 +33,7 @@ class Bans {
     for (auto const token : vocabulary.eos)
       if (std::find(never.begin(), never.end(), token) == never.end()) edits_.push_back(Edit::forbid(token));
   }
-  template <class = void>
-  std::span<Edit const> edits(bool eos_too) const {
+  SLUICE_LAZY std::span<Edit const> edits(bool eos_too) const {
     return eos_too ? std::span(edits_) : std::span(edits_).first(never_);
   }
 
@@ -80,14 +78,10 @@ class History {
   static constexpr Node root = -1;
 
   /// \param root_length  number of tokens before the first node
-  template <class = void>
-  void clear(std::int32_t root_length = 0) {
-    entries_.clear(), root_length_ = root_length;
-  }
+  SLUICE_LAZY void clear(std::int32_t root_length = 0) { entries_.clear(), root_length_ = root_length; }
 
   /// Appends a token to the hypothesis `parent`.
-  template <class = void>
-  Node add(Node parent, Token token, float log_prob) {
+  SLUICE_LAZY Node add(Node parent, Token token, float log_prob) {
     entries_.push_back({parent, length(parent) + 1, token, log_prob});
     return static_cast<Node>(entries_.size()) - 1;
   }
@@ -98,8 +92,7 @@ class History {
 
   /// The longest common prefix of all `nodes`, which it overwrites; the root if there are none. A parent has a lower
   /// number than its children, so the node with the highest number cannot be an ancestor of the others.
-  template <class = void>
-  Node common(std::vector<Node>& nodes) const {
+  SLUICE_LAZY Node common(std::vector<Node>& nodes) const {
     if (nodes.empty()) return root;
     for (;;) {
       auto const highest = *std::max_element(nodes.begin(), nodes.end());
@@ -110,16 +103,14 @@ class History {
   }
 
   /// Writes the tokens of a hypothesis, starting at the root.
-  template <class = void>
-  void write(Node node, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void write(Node node, std::vector<Token>& tokens) const {
     auto n = depth(node);
     tokens.resize(n);
     for (; node != root; node = at(node).parent) tokens[--n] = at(node).token;
   }
 
   /// Writes tokens and log_probs of a hypothesis, starting at the root.
-  template <class = void>
-  void write(Node node, Hypothesis& out) const {
+  SLUICE_LAZY void write(Node node, Hypothesis& out) const {
     auto n = depth(node);
     out.tokens.resize(n), out.log_probs.resize(n);
     for (; node != root; node = at(node).parent) {

@@ -29,8 +29,7 @@ struct LengthLimits {
   std::int32_t extra = 0;  ///< this
 
   /// Throws std::invalid_argument if the options are inconsistent.
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(min >= 0, "length.min", min, "must not be negative");
     require(max >= 0, "length.max", max, "must not be negative");
     require(min <= max, "length.min", min, "must be at most length.max, " + std::to_string(max));
@@ -45,8 +44,7 @@ struct LengthLimits {
   };
   /// The bounds for one sentence, also limited by the model. Throws std::invalid_argument if a factor is given and the
   /// source's length is unknown, if nothing limits the output, or if the forced prefix leaves no room.
-  template <class = void>
-  Bounds of(Sentence const& sentence) const {
+  SLUICE_LAZY Bounds of(Sentence const& sentence) const {
     auto const prefix = static_cast<std::int32_t>(sentence.prefix.size());
     auto const prompt = static_cast<std::int32_t>(sentence.prompt.size());
     require((min_factor <= 0 && max_factor <= 0) || sentence.source_length >= 0, "source length", "unknown",
@@ -82,15 +80,13 @@ struct LengthPenalty {
   double beta = 5;          ///< for gnmt; > -1
   double word_penalty = 0;  ///< per token; negative rewards length
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     require(std::isfinite(alpha), "penalty.alpha", alpha, "must be a number");
     require(std::isfinite(beta) && beta > -1, "penalty.beta", beta, "must be more than -1");
     require(std::isfinite(word_penalty), "penalty.word_penalty", word_penalty, "must be a number");
   }
 
-  template <class = void>
-  double divisor(std::int32_t length) const {
+  SLUICE_LAZY double divisor(std::int32_t length) const {
     auto const n = static_cast<double>((std::max)(length, 1));
     if (kind == Kind::none || alpha == 0) return 1;
     auto const base = kind == Kind::average ? n : (beta + n) / (beta + 1);
@@ -101,8 +97,7 @@ struct LengthPenalty {
   }
   /// An upper bound on the score of any continuation of a hypothesis with this log_prob that ends with `from` to `to`
   /// tokens: log_prob only falls, the divisor is monotone in the length, and the word penalty is linear in it.
-  template <class = void>
-  double bound(double log_prob, std::int32_t from, std::int32_t to) const {
+  SLUICE_LAZY double bound(double log_prob, std::int32_t from, std::int32_t to) const {
     auto const gain = (std::max)(-word_penalty * static_cast<double>(from), -word_penalty * static_cast<double>(to));
     auto const top = log_prob + gain;
     return (std::max)(top / divisor(from), top / divisor(to));

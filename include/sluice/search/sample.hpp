@@ -90,8 +90,7 @@ struct Sample {
   Watermark watermark{};  ///< marks that detect_watermark() finds; off by default
 
   /// The noise with which sample `sample` of a sentence draws token `position` of its output, forced prefix included.
-  template <class = void>
-  static std::uint64_t noise(std::uint64_t seed, std::int32_t sample, std::int32_t position) {
+  SLUICE_LAZY static std::uint64_t noise(std::uint64_t seed, std::int32_t sample, std::int32_t position) {
     return derive(derive(seed, static_cast<std::uint64_t>(sample)), static_cast<std::uint64_t>(position));
   }
   /// The samplers, for lines of your own: ask() says what to list of one, apply() leaves the candidates, draw() draws one, took() tells which.
@@ -124,8 +123,7 @@ struct Sample {
     bool first = true, forked = false, plain = true;  // plain: just a truncation
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     detail::require_slots("samples", samples);
     samplers().check(), length.check(), watermark.check();
     require(samples == 1 || watermark.scheme != WatermarkScheme::gumbel || watermark.second > 0, "samples", samples,
@@ -134,20 +132,15 @@ struct Sample {
   }
   std::int32_t slot_count() const { return samples; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const;
-  template <class = void>
-  void plan(State& s, Plan& plan) const;
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const;
-  template <class = void>
-  Progress progress(State const& s) const {
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const;
+  SLUICE_LAZY void plan(State& s, Plan& plan) const;
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const;
+  SLUICE_LAZY Progress progress(State const& s) const {
     if (s.first) return {s.held, 1, 1};
     auto const alive = std::count_if(s.drawn.begin(), s.drawn.end(), [](auto const& d) { return d.alive; });
     return {s.held, static_cast<std::int32_t>(alive)};
   }
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const {
     tokens.clear();
     auto first = true;
     for (auto const& d : s.drawn) {  // tokens, not nodes: equal samples have separate nodes
@@ -158,24 +151,18 @@ struct Sample {
       first = false;
     }
   }
-  template <class = void>
-  void finish(State const& s, Result& result) const;
+  SLUICE_LAZY void finish(State const& s, Result& result) const;
 
  private:
   detail::SamplerChain<Sample const&> samplers() const { return {*this}; }
-  template <class = void>
-  Query query(State const& s, std::int32_t sample) const;
-  template <class = void>
-  void mark(State& s) const;
+  SLUICE_LAZY Query query(State const& s, std::int32_t sample) const;
+  SLUICE_LAZY void mark(State& s) const;
   /// The candidates from which a sample draws, or from which the chain chooses.
-  template <class = void>
-  std::span<Candidate const> cut(State& s, Line const& line) const {
+  SLUICE_LAZY std::span<Candidate const> cut(State& s, Line const& line) const {
     return s.plain ? samplers().truncation().apply(line.best, s.scratch) : line.best;
   }
-  template <class = void>
-  void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
-  template <class = void>
-  Candidate choose(State& s, std::size_t sample, std::span<Candidate const> list, std::uint64_t own) const {
+  SLUICE_LAZY void take(State& s, std::size_t sample, std::span<Candidate const> list) const;
+  SLUICE_LAZY Candidate choose(State& s, std::size_t sample, std::span<Candidate const> list, std::uint64_t own) const {
     auto& state = s.drawn[sample].sampler;
     auto const drawn = [&](std::span<Candidate const> from) {
       if (from.size() == 1 || !s.marker.on()) return draw(from, own);

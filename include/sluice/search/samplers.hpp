@@ -116,8 +116,7 @@ class SamplerOrder {
 
 /// Draws one of `list` in proportion to its probability, by the Gumbel-max trick: the argmax of log_prob +
 /// gumbel(noise, token); ties: the lower token. The list need not be normalised or sorted, but must not be empty.
-template <class = void>
-Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
+SLUICE_LAZY Candidate draw(std::span<Candidate const> list, std::uint64_t noise) {
   auto best = list[0];
   if (list.size() == 1) return best;
   auto bar = static_cast<double>(best.log_prob) + gumbel(noise, best.token);

@@ -49,8 +49,7 @@ inline double conditioned(double value, double largest, double top) {
 /// \param hypotheses  of a beam of width k + 1: the last one's score is the threshold, and it gets no weight. If there
 ///                    are k or fewer, they are all outputs of the model, and w_i = p_i
 /// \returns           [min(k, hypotheses.size())]
-template <class = void>
-std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
+SLUICE_LAZY std::vector<double> importance_log_weights(std::span<Hypothesis const> hypotheses, std::size_t k) {
   std::vector<double> weights;
   for (auto const& h : hypotheses.first((std::min)(k, hypotheses.size()))) {
     auto const log_q = hypotheses.size() > k ? detail::log1mexp(-std::exp(h.log_prob - hypotheses[k].score)) : 0.0;
@@ -114,36 +113,26 @@ struct StochasticBeam {
     bool first = true;                 // no answer yet
   };
 
-  template <class = void>
-  void check() const {
+  SLUICE_LAZY void check() const {
     detail::require_slots("width", width);
     require(temperature > 0 && std::isfinite(temperature), "temperature", temperature, "must be a number > 0");
     length.check();
   }
   std::int32_t slot_count() const { return width; }
 
-  template <class = void>
-  void begin(State& s, Sentence const& sentence) const;
-  template <class = void>
-  void plan(State& s, Plan& plan) const;
-  template <class = void>
-  bool advance(State& s, Expansion const& answer) const;
+  SLUICE_LAZY void begin(State& s, Sentence const& sentence) const;
+  SLUICE_LAZY void plan(State& s, Plan& plan) const;
+  SLUICE_LAZY bool advance(State& s, Expansion const& answer) const;
   Progress progress(State const& s) const { return {s.held, static_cast<std::int32_t>(s.beam.size())}; }
-  template <class = void>
-  void settled(State& s, std::vector<Token>& tokens) const;
-  template <class = void>
-  void finish(State const& s, Result& result) const;
+  SLUICE_LAZY void settled(State& s, std::vector<Token>& tokens) const;
+  SLUICE_LAZY void finish(State const& s, Result& result) const;
 
  private:
-  template <class = void>
-  Query query(State const& s, std::uint64_t key) const;
-  template <class = void>
-  void collect(State& s, std::int32_t rank, Line const& line) const;
-  template <class = void>
-  void extend(State& s, State::Pick const& pick) const;
+  SLUICE_LAZY Query query(State const& s, std::uint64_t key) const;
+  SLUICE_LAZY void collect(State& s, std::int32_t rank, Line const& line) const;
+  SLUICE_LAZY void extend(State& s, State::Pick const& pick) const;
   /// The noise key of a child, after `token`. It must differ from derive(key, token), the token's own random number.
-  template <class = void>
-  static std::uint64_t child(std::uint64_t key, Token token) {
+  SLUICE_LAZY static std::uint64_t child(std::uint64_t key, Token token) {
     return derive(~key, static_cast<std::uint64_t>(static_cast<std::uint32_t>(token)));
   }
 };

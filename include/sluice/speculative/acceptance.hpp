@@ -68,22 +68,18 @@ struct Rejection {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  template <class = void>
-  detail::Marker marker() const {
-    return detail::Marker(watermark);
-  }
+  SLUICE_LAZY detail::Marker marker() const { return detail::Marker(watermark); }
   detail::MarkScratch mark_scratch() const { return {}; }
-  template <class = void>
-  detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t, std::int32_t) const {
+  SLUICE_LAZY detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
+                                std::int32_t) const {
     return marker.mark_with(text, true);
   }
-  template <class = void>
-  detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
-                          std::int32_t) const {
+  SLUICE_LAZY detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
+                                      std::int32_t) const {
     return marker.mark_with(text, false);
   }
-  template <class = void>
-  void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark, std::int32_t) const {
+  SLUICE_LAZY void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
+                              std::int32_t) const {
     query.noise = marker.noise(mark, query.noise);
   }
   Candidate own_marked(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&, detail::Marker const&,
@@ -98,16 +94,14 @@ struct Rejection {
   };
   /// Drops every q that contains a token outside the vocabulary, since drafts are untrusted; such a guess then has no
   /// q. O(candidates).
-  template <class = void>
-  static void drop_nonsense(DraftTree& tree, std::int32_t vocabulary) {
+  SLUICE_LAZY static void drop_nonsense(DraftTree& tree, std::int32_t vocabulary) {
     auto const outside = [&](Candidate c) { return c.token < 0 || c.token >= vocabulary; };
     for (std::size_t i = 0; i < tree.drawn.size(); ++i)
       if (std::ranges::any_of(from(tree, static_cast<std::int32_t>(i)), outside)) tree.drawn[i] = {};
   }
   /// Lists the tokens of these guesses and those of their q in `tree`, ascending.
-  template <class = void>
-  static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens, DraftTree const& tree,
-                   std::vector<Token>& names) {
+  SLUICE_LAZY static void name(std::span<std::int32_t const> guesses, std::span<Token const> tokens,
+                               DraftTree const& tree, std::vector<Token>& names) {
     names.clear();
     for (auto const guess : guesses) {
       names.push_back(tokens[static_cast<std::size_t>(guess)]);
@@ -118,18 +112,16 @@ struct Rejection {
   }
   /// Adds these tokens to the query as probes. The query's noise then differs from own()'s: a draft that chooses by
   /// this rule draws with that noise, and the remaining draw must be independent of it.
-  template <class = void>
-  static void ask(Query& query, std::span<Token const> names) {
+  SLUICE_LAZY static void ask(Query& query, std::span<Token const> names) {
     if (!names.empty()) query.noise = derive(query.noise, 1);
     query.probes = names, query.best = static_cast<std::int32_t>(names.size()) + 1;
   }
 
   /// Chooses the next token; `line` has probes for `names`. \param marked  the noise of the query if what remains is to be
   /// drawn with it; 0: not
-  template <class = void>
-  Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
-                   std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed, std::int32_t position,
-                   Scratch& scratch, std::uint64_t marked = 0) const {
+  SLUICE_LAZY Candidate choose(Line const& line, std::span<Token const> names, std::span<std::int32_t const> guesses,
+                               std::span<Token const> tokens, DraftTree const& tree, std::uint64_t seed,
+                               std::int32_t position, Scratch& scratch, std::uint64_t marked = 0) const {
     auto& [left, drawn] = scratch;
     auto const at = [&](Token token) {
       return static_cast<std::size_t>(std::ranges::lower_bound(names, token) - names.begin());
@@ -189,8 +181,7 @@ struct Rejection {
   static std::uint64_t noise(std::uint64_t seed, std::int32_t position, std::uint64_t part) {
     return derive(derive(Sample::noise(seed, 0, position), 0x5EC1), part);
   }
-  template <class = void>
-  static std::span<Candidate const> from(DraftTree const& tree, std::int32_t guess) {
+  SLUICE_LAZY static std::span<Candidate const> from(DraftTree const& tree, std::int32_t guess) {
     auto const i = static_cast<std::size_t>(guess);
     if (i >= tree.drawn.size()) return {};
     auto const [first, count] = tree.drawn[i];
@@ -304,41 +295,35 @@ struct Sampling {
     if (truncation.off()) query.best = 1, query.noise = Sample::noise(seed, 0, position);
     else truncation.ask(query, vocabulary_size);
   }
-  template <class = void>
-  Candidate own(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch) const {
+  SLUICE_LAZY Candidate own(Line const& line, std::uint64_t seed, std::int32_t position,
+                            std::vector<Candidate>& scratch) const {
     auto const list = samplers().truncation().apply(line.best, scratch);
     return list.empty() ? Candidate{-1, 0} : draw(list, Sample::noise(seed, 0, position));
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  template <class = void>
-  detail::Marker marker() const {
-    return detail::Marker(sample.watermark);
-  }
+  SLUICE_LAZY detail::Marker marker() const { return detail::Marker(sample.watermark); }
   detail::MarkScratch mark_scratch() const { return {}; }
   /// The mark of token `position`, before which the output is `text`, prefix included; a draft's guess has the same.
-  template <class = void>
-  detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
-                    std::int32_t position) const {
+  SLUICE_LAZY detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
+                                std::int32_t position) const {
     return marker.mark(text, Sample::noise(seed, 0, position));
   }
-  template <class = void>
-  detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
-                          std::int32_t position) const {
+  SLUICE_LAZY detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
+                                      std::int32_t position) const {
     return mark(marker, text, seed, position);
   }
   /// Changes the query of ask() for a token with that mark.
-  template <class = void>
-  void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
-                  std::int32_t vocabulary_size) const {
+  SLUICE_LAZY void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
+                              std::int32_t vocabulary_size) const {
     if (!mark.marked) return;
     if (marker.by_noise() && samplers().truncation().off()) query.noise = mark.place.noise;
     else query.noise = 0, samplers().truncation().ask(query, vocabulary_size);
   }
   /// own() for such a token.
-  template <class = void>
-  Candidate own_marked(Line const& line, std::uint64_t seed, std::int32_t position, std::vector<Candidate>& scratch,
-                       detail::Marker const& marker, detail::Mark const& mark, detail::MarkScratch& weights) const {
+  SLUICE_LAZY Candidate own_marked(Line const& line, std::uint64_t seed, std::int32_t position,
+                                   std::vector<Candidate>& scratch, detail::Marker const& marker,
+                                   detail::Mark const& mark, detail::MarkScratch& weights) const {
     auto const list = samplers().truncation().apply(line.best, scratch);
     if (list.empty()) return {-1, 0};
     auto const noise = Sample::noise(seed, 0, position);

@@ -39,8 +39,7 @@ class ResidualHeads {
   };
 
   ResidualHeads() = default;
-  template <class = void>
-  explicit ResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
+  SLUICE_LAZY explicit ResidualHeads(std::vector<Head> heads) : heads_(std::move(heads)) {
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       auto const& [up, down] = heads_[i];
       auto const name = "ResidualHeads: heads[" + std::to_string(i) + "]";
@@ -51,14 +50,10 @@ class ResidualHeads {
   }
 
   std::int32_t size() const { return static_cast<std::int32_t>(heads_.size()); }
-  template <class = void>
-  std::ptrdiff_t hidden_size() const {
-    return heads_.empty() ? 0 : heads_[0].up.inputs();
-  }
+  SLUICE_LAZY std::ptrdiff_t hidden_size() const { return heads_.empty() ? 0 : heads_[0].up.inputs(); }
 
   /// z = head `i` of h, both [n, d]; they must not overlap. Allocates nothing once warm.
-  template <class = void>
-  void apply(std::int32_t i, MatrixView<float const> h, MatrixView<float> z) {
+  SLUICE_LAZY void apply(std::int32_t i, MatrixView<float const> h, MatrixView<float> z) {
     auto const& [up, down] = heads_[static_cast<std::size_t>(i)];
     auto const inner = up.outputs();
     if (inner_.size() < static_cast<std::size_t>(h.rows * inner))
@@ -90,24 +85,21 @@ struct TreeShape {
   /// The tree of all `paths`. Each path lists the ranks of its guesses from the first place on, as in Medusa's
   /// `medusa_choices`; prefixes of a path need not be listed.
   /// \throws std::invalid_argument  for a negative rank
-  template <class = void>
-  static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
+  SLUICE_LAZY static TreeShape of(std::vector<std::vector<std::int32_t>> const& paths);
 
   /// `widths[i]` guesses behind each node at place i - 1: {4, 2, 1} has 4 + 8 + 8 nodes.
   /// \throws std::invalid_argument  for a width below 1
-  template <class = void>
-  static TreeShape full(std::span<std::int32_t const> widths);
+  SLUICE_LAZY static TreeShape full(std::span<std::int32_t const> widths);
 
   /// The `nodes` nodes that are most often right, by Medusa's greedy construction (Cai et al. 2024, section 2.3.3). It
   /// takes the probability that a path is right to be the product of its guesses' accuracies.
   /// \param accuracy  [place][rank]: how often that guess is right; a list ends where nothing is known
   /// \param leaves    the most paths
   /// \throws std::invalid_argument  for a number outside [0, 1]
-  template <class = void>
-  static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes, std::int32_t leaves);
+  SLUICE_LAZY static TreeShape learn(std::span<std::vector<double> const> accuracy, std::int32_t nodes,
+                                     std::int32_t leaves);
 
-  template <class = void>
-  std::int32_t leaves() const {
+  SLUICE_LAZY std::int32_t leaves() const {
     std::vector<bool> inner(nodes.size());
     for (auto const& node : nodes)
       if (node.parent >= 0) inner[static_cast<std::size_t>(node.parent)] = true;
@@ -163,8 +155,7 @@ class TreeGrowth {
     double path, before;  // log-probability with it, and without it
     TreeShape::Node node;
   };
-  template <class = void>
-  static bool worse(Waiting const& a, Waiting const& b) {
+  SLUICE_LAZY static bool worse(Waiting const& a, Waiting const& b) {
     if (a.path != b.path) return a.path < b.path;
     return std::pair(a.node.depth, a.node.rank) > std::pair(b.node.depth, b.node.rank);
   }

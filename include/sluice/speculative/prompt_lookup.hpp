@@ -45,14 +45,12 @@ class PromptLookup {
   /// \throws std::invalid_argument  for options that make no sense
   explicit PromptLookup(Options const& options) : options_(options) { options_.check(); }
 
-  template <class = void>
-  void propose(std::span<Draft const> drafts, SlotTexts const& texts) {
+  SLUICE_LAZY void propose(std::span<Draft const> drafts, SlotTexts const& texts) {
     for (auto const& draft : drafts) guess(draft, texts);
   }
 
  private:
-  template <class = void>
-  void guess(Draft const& draft, SlotTexts const& texts) {
+  SLUICE_LAZY void guess(Draft const& draft, SlotTexts const& texts) {
     text_.clear();
     texts.append(draft, text_);
     std::span<Token const> const text = text_;
@@ -90,8 +88,7 @@ class PromptLookup {
     }
   }
   /// Adds to the trie the part of a path that it lacks; false if it is full.
-  template <class = void>
-  bool insert(std::span<Token const> path, Draft const& draft) {
+  SLUICE_LAZY bool insert(std::span<Token const> path, Draft const& draft) {
     auto& tokens = *draft.tokens;
     auto& parents = draft.tree->parents;
     std::int32_t parent = -1;

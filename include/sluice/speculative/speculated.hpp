@@ -33,14 +33,12 @@ namespace sluice::inline v0 {
 class SlotTexts {
  public:
   /// The source of what is in the slot; empty if sources are not lists of tokens.
-  template <class = void>
-  std::span<Token const> source(Slot slot) const {
+  SLUICE_LAZY std::span<Token const> source(Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < sources_.size() ? std::span<Token const>(sources_[i]) : std::span<Token const>();
   }
   /// Appends what a draft is to continue: the tokens of its slot that stay, and those chosen since.
-  template <class = void>
-  void append(Draft const& draft, std::vector<Token>& text) const {
+  SLUICE_LAZY void append(Draft const& draft, std::vector<Token>& text) const {
     auto const held = held_[draft.slot].first(static_cast<std::size_t>(draft.length));
     text.insert(text.end(), held.begin(), held.end());
     text.insert(text.end(), draft.pending.begin(), draft.pending.end());
@@ -50,17 +48,14 @@ class SlotTexts {
   template <Model M, class... P>
   friend class Speculated;
 
-  template <class = void>
-  void start(Slot slot, std::span<Token const> source) {
+  SLUICE_LAZY void start(Slot slot, std::span<Token const> source) {
     held_.clear(slot);
     at(slot).assign(source.begin(), source.end());
   }
-  template <class = void>
-  void release(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) held_.clear(slot);
   }
-  template <class = void>
-  void apply(std::span<Row const> rows) {
+  SLUICE_LAZY void apply(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
         at((std::max)(row.from, row.to));  // grow first, so that references stay valid
@@ -69,8 +64,7 @@ class SlotTexts {
       }
     held_.apply(rows);
   }
-  template <class = void>
-  std::vector<Token>& at(Slot slot) {
+  SLUICE_LAZY std::vector<Token>& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= sources_.size()) sources_.resize(i + 1);
     return sources_[i];

@@ -53,8 +53,7 @@ class SuffixCache {
   /// \param tokens   how many it may hold, with the contexts of texts; >= 4096
   /// \param longest  how many last tokens of a text are compared; 1 to 256. As many tokens before each text are stored
   /// \throws std::invalid_argument  for other numbers
-  template <class = void>
-  explicit SuffixCache(std::int64_t tokens = 10'000'000, std::int32_t longest = 32) : depth_(longest) {
+  SLUICE_LAZY explicit SuffixCache(std::int64_t tokens = 10'000'000, std::int32_t longest = 32) : depth_(longest) {
     require(tokens >= 4096 && tokens <= (std::numeric_limits<std::int32_t>::max)(), "SuffixCache: tokens", tokens,
             "must be from 4096 to 2147483647");
     require(longest >= 1 && longest <= static_cast<std::int32_t>(detail::suffix_depth), "SuffixCache: longest", longest,
@@ -74,8 +73,7 @@ class SuffixCache {
   ///                 Only what follows its last negative number counts
   /// \param decoded  the text; nothing happens if it is empty
   /// \throws std::invalid_argument  for a negative token in `decoded`
-  template <class = void>
-  void insert(std::span<Token const> before, std::span<Token const> decoded) {
+  SLUICE_LAZY void insert(std::span<Token const> before, std::span<Token const> decoded) {
     for (auto const token : decoded) require(token >= 0, "SuffixCache: token", token, "must not be negative");
     if (decoded.empty()) return;
     auto const most = static_cast<std::size_t>(depth_);
@@ -108,8 +106,7 @@ class SuffixCache {
 
   /// How many tokens were decoded after these: how often the `context` (at most `longest` tokens of it count) occurred with a token of
   /// an inserted text behind it. O(log tokens).
-  template <class = void>
-  std::int64_t count(std::span<Token const> context) const {
+  SLUICE_LAZY std::int64_t count(std::span<Token const> context) const {
     auto const all = places();
     context = detail::after_negative(context);
     context = context.last((std::min)(context.size(), static_cast<std::size_t>(all->depth)));
@@ -124,49 +121,38 @@ class SuffixCache {
   }
 
   /// How many tokens it holds, with contexts.
-  template <class = void>
-  std::int64_t tokens() const {
+  SLUICE_LAZY std::int64_t tokens() const {
     std::int64_t sum = 0;
     for (auto const& segment : places()->segments)
       sum += static_cast<std::int64_t>(segment->tokens.size() - 1 - segment->texts.size());
     return sum;
   }
   /// How many texts it holds.
-  template <class = void>
-  std::int64_t texts() const {
+  SLUICE_LAZY std::int64_t texts() const {
     std::int64_t sum = 0;
     for (auto const& segment : places()->segments) sum += static_cast<std::int64_t>(segment->texts.size());
     return sum;
   }
   /// The bytes that its arrays take, those of a mapped file included, without what is being merged.
-  template <class = void>
-  std::int64_t bytes() const {
+  SLUICE_LAZY std::int64_t bytes() const {
     std::int64_t sum = 0;
     for (auto const& segment : places()->segments) sum += static_cast<std::int64_t>(segment->bytes());
     return sum;
   }
   /// The largest token of any inserted text; -1: there are none.
-  template <class = void>
-  Token largest_token() const {
-    return places()->largest;
-  }
+  SLUICE_LAZY Token largest_token() const { return places()->largest; }
   /// How many last tokens of a text are compared.
-  template <class = void>
-  std::int32_t longest() const {
-    return places()->depth;
-  }
+  SLUICE_LAZY std::int32_t longest() const { return places()->depth; }
 
   /// Forgets everything.
-  template <class = void>
-  void clear() {
+  SLUICE_LAZY void clear() {
     std::lock_guard const lock(writing_);
     reset();
   }
 
   /// Writes a file, under another name first, which then replaces what was there: it may be mapped. Merges all arrays into one.
   /// \throws std::runtime_error  naming the file
-  template <class = void>
-  void save(std::string const& path) {
+  SLUICE_LAZY void save(std::string const& path) {
     auto const next = path + ".new";
     {
       std::ofstream stream(next, std::ios::binary | std::ios::trunc);
@@ -183,8 +169,7 @@ class SuffixCache {
   }
   /// Writes the same to a binary stream.
   /// \throws std::runtime_error  if writing to the stream fails
-  template <class = void>
-  void write(std::ostream& stream) {
+  SLUICE_LAZY void write(std::ostream& stream) {
     std::lock_guard const lock(writing_);
     settle();
     detail::write_suffixes(stream, *segments_[0],
@@ -194,8 +179,7 @@ class SuffixCache {
   /// Replaces everything by what a file holds, which is mapped: processes share its memory. `longest` becomes that of the file; what is
   /// more than this cache may hold is forgotten later. The file must not be changed while it is used; save() replaces it by renaming.
   /// \throws std::runtime_error  naming the file, and what is wrong; then nothing changes
-  template <class = void>
-  void load(std::string const& path) {
+  SLUICE_LAZY void load(std::string const& path) {
     auto kept = detail::map_file(path);
     try {
       take(detail::read_suffixes(std::move(kept)));
@@ -205,14 +189,12 @@ class SuffixCache {
   }
   /// The same from bytes, which are copied.
   /// \throws std::runtime_error  naming what is wrong; then nothing changes
-  template <class = void>
-  void load_bytes(std::span<std::byte const> bytes) {
+  SLUICE_LAZY void load_bytes(std::span<std::byte const> bytes) {
     take(detail::read_suffixes(detail::copy_bytes(bytes)));
   }
 
   /// What look-ups see now: for SuffixDecoding.
-  template <class = void>
-  std::shared_ptr<detail::SuffixPlaces const> places() const {
+  SLUICE_LAZY std::shared_ptr<detail::SuffixPlaces const> places() const {
     std::lock_guard const lock(showing_);
     return shown_;
   }
@@ -220,21 +202,18 @@ class SuffixCache {
  private:
   using Segment = std::shared_ptr<detail::SuffixSegment const>;
 
-  template <class = void>
-  static Segment nothing() {
+  SLUICE_LAZY static Segment nothing() {
     auto made = std::make_shared<detail::SuffixSegment>();
     made->own_tokens.assign(1, -1);
     made->show();
     return made;
   }
-  template <class = void>
-  void reset() {
+  SLUICE_LAZY void reset() {
     for (auto& segment : segments_) segment = nothing();
     merging_.reset(), clock_ = 0, largest_ = -1;
     show();
   }
-  template <class = void>
-  void take(std::pair<detail::SuffixHead, Segment> read) {
+  SLUICE_LAZY void take(std::pair<detail::SuffixHead, Segment> read) {
     std::lock_guard const lock(writing_);
     reset();
     depth_ = static_cast<std::int32_t>(read.first.depth);
@@ -242,8 +221,7 @@ class SuffixCache {
     segments_[0] = std::move(read.second);
     show();
   }
-  template <class = void>
-  void show() {
+  SLUICE_LAZY void show() {
     auto made = std::make_shared<detail::SuffixPlaces>();
     for (auto const& segment : segments_)
       if (!segment->order.empty()) made->segments.push_back(segment);
@@ -252,15 +230,13 @@ class SuffixCache {
     shown_ = std::move(made);
   }
 
-  template <class = void>
-  Segment merged(Segment a, Segment b, std::size_t most = (std::numeric_limits<std::size_t>::max)()) {
+  SLUICE_LAZY Segment merged(Segment a, Segment b, std::size_t most = (std::numeric_limits<std::size_t>::max)()) {
     detail::SuffixMerge merge(std::move(a), std::move(b), depth_, most);
     merge.step((std::numeric_limits<std::size_t>::max)());
     return merge.take();
   }
   /// Adds a text of so many tokens.
-  template <class = void>
-  void add(Segment text, std::size_t count) {
+  SLUICE_LAZY void add(Segment text, std::size_t count) {
     auto& [main, joining, middle, tail] = segments_;
     tail = merged(tail, std::move(text));
     if (tail->tokens.size() >= tail_) middle = merged(middle, tail), tail = nothing();
@@ -273,16 +249,14 @@ class SuffixCache {
     show();
   }
   /// Ends the merging into the main array.
-  template <class = void>
-  void finish() {
+  SLUICE_LAZY void finish() {
     if (!merging_) return;
     merging_->step((std::numeric_limits<std::size_t>::max)());
     segments_[0] = merging_->take(), segments_[1] = nothing();
     merging_.reset();
   }
   /// Merges everything into the main array.
-  template <class = void>
-  void settle() {
+  SLUICE_LAZY void settle() {
     finish();
     auto& [main, joining, middle, tail] = segments_;
     main = merged(main, merged(middle, tail), main_);
@@ -346,13 +320,11 @@ class SuffixDecoding {
   SuffixDecoding(SuffixCache& cache, Options const& options) : cache_(cache), options_(options) { options_.check(); }
 
   /// \throws std::invalid_argument  for a cache with tokens that the model does not have
-  template <class = void>
-  void bind(Vocabulary const& vocabulary) {
+  SLUICE_LAZY void bind(Vocabulary const& vocabulary) {
     require(cache_.largest_token() < vocabulary.size, "SuffixDecoding: cache.largest_token()", cache_.largest_token(),
             "is outside the vocabulary of " + std::to_string(vocabulary.size) + ": the cache is of another model");
   }
-  template <class = void>
-  void start(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void start(std::span<Slot const> slot_numbers) {
     for (auto const number : slot_numbers) {
       auto& slot = at(number);
       slot.made_by = Slots::none, slot.cache = slot.own = slot.inner = {2, 2};
@@ -385,8 +357,7 @@ class SuffixDecoding {
   }
 
   /// Stores an output.
-  template <class = void>
-  void remember(Decoded const& decoded, SlotTexts const& texts) {
+  SLUICE_LAZY void remember(Decoded const& decoded, SlotTexts const& texts) {
     auto const source = texts.source(decoded.slot);
     before_.assign(source.begin(), source.end());
     before_.insert(before_.end(), decoded.prompt.begin(), decoded.prompt.end());
@@ -411,16 +382,14 @@ class SuffixDecoding {
     Record inner{2, 2};             // tokens in a round
   };
 
-  template <class = void>
-  Slots& at(Slot slot) {
+  SLUICE_LAZY Slots& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= slots_.size()) slots_.resize(i + 1);
     return slots_[i];
   }
 
   /// Sets text_ to what the sentence holds, behind its source.
-  template <class = void>
-  void read_text(Draft const& draft, SlotTexts const& texts) {
+  SLUICE_LAZY void read_text(Draft const& draft, SlotTexts const& texts) {
     text_.clear();
     if (auto const source = texts.source(draft.slot); options_.source) text_.assign(source.begin(), source.end());
     source_ = text_.size();
@@ -428,8 +397,7 @@ class SuffixDecoding {
   }
 
   /// Counts how many of the last guesses are in the text.
-  template <class = void>
-  void learn(Slots& slot) {
+  SLUICE_LAZY void learn(Slots& slot) {
     auto const made_by = std::exchange(slot.made_by, Slots::none);
     if (made_by == Slots::none || slot.length > text_.size()) return;
     double right = 0;
@@ -448,8 +416,8 @@ class SuffixDecoding {
   }
 
   /// Makes the guesses of the cache, or of the sentence's own text. Returns how many are expected to be right.
-  template <class = void>
-  double guess(Draft const& draft, Slots& slot, detail::SuffixPlaces const& places, detail::PathGuesses& made) {
+  SLUICE_LAZY double guess(Draft const& draft, Slots& slot, detail::SuffixPlaces const& places,
+                           detail::PathGuesses& made) {
     auto const branches = draft.tree != nullptr && draft.tree->leaves > 1;
     detail::FrequentPaths::Bounds const bounds{.depth = (std::max)(draft.count, 0),
                                                .nodes = branches ? draft.tree->nodes : (std::max)(draft.count, 0),
@@ -473,15 +441,13 @@ class SuffixDecoding {
     return made.tokens.empty() ? -1 : best;
   }
 
-  template <class = void>
-  void give(detail::PathGuesses const& guesses, Draft const& draft, Slots& slot) {
+  SLUICE_LAZY void give(detail::PathGuesses const& guesses, Draft const& draft, Slots& slot) {
     draft.tokens->insert(draft.tokens->end(), guesses.tokens.begin(), guesses.tokens.end());
     if (draft.tree != nullptr && draft.tree->leaves > 1) draft.tree->parents = guesses.parents;
     if (!guesses.tokens.empty()) note(slot, slot.waiting, guesses.expected, guesses.tokens, guesses.parents);
   }
-  template <class = void>
-  void note(Slots& slot, int made_by, double expected, std::span<Token const> tokens,
-            std::span<std::int32_t const> parents) {
+  SLUICE_LAZY void note(Slots& slot, int made_by, double expected, std::span<Token const> tokens,
+                        std::span<std::int32_t const> parents) {
     slot.guessed.assign(tokens.begin(), tokens.end()), slot.parents.assign(parents.begin(), parents.end());
     slot.made_by = made_by, slot.expected = expected;
   }

@@ -53,8 +53,7 @@ struct WatermarkDetection {
 namespace detail {
 
 /// The p-value of a score that is the sum over `scored` tokens.
-template <class = void>
-double watermark_p_value(Watermark const& options, std::int64_t scored, double score) {
+SLUICE_LAZY double watermark_p_value(Watermark const& options, std::int64_t scored, double score) {
   using enum WatermarkScheme;
   if (scored == 0) return 1;
   auto const count = static_cast<std::int64_t>(std::llround(score));
@@ -80,9 +79,8 @@ double watermark_p_value(Watermark const& options, std::int64_t scored, double s
 ///
 /// O(tokens), memory for each context.
 /// \throws std::invalid_argument  for invalid options, a negative token, a mask of another length
-template <class = void>
-WatermarkDetection detect_watermark(std::span<Token const> tokens, Watermark const& options,
-                                    DetectionOptions const& which = {}) {
+SLUICE_LAZY WatermarkDetection detect_watermark(std::span<Token const> tokens, Watermark const& options,
+                                                DetectionOptions const& which = {}) {
   require(options.on(), "watermark.scheme", "none", "must say what to look for");
   options.check();
   require(which.mask.empty() || which.mask.size() == tokens.size(), "mask: size", which.mask.size(),

@@ -24,8 +24,7 @@ namespace sluice::inline v0 {
 /// Reads a key: integers below 2^64, decimal or with 0x, separated by spaces, commas or line ends; `#` begins a comment that
 /// ends with the line. No message contains a part of the file.
 /// \throws std::invalid_argument  if the file cannot be read, or holds no key
-template <class = void>
-WatermarkKey read_watermark_key(std::string const& path) {
+SLUICE_LAZY WatermarkKey read_watermark_key(std::string const& path) {
   std::ifstream file(path, std::ios::binary);
   require(file.is_open(), "watermark key file", path, "cannot be read");
   std::vector<std::uint64_t> words;
@@ -64,8 +63,7 @@ WatermarkKey read_watermark_key(std::string const& path) {
 /// Writes a new key of random words to a file that only its owner may read, and returns it. On Windows the permissions of
 /// the folder decide who may read it.
 /// \throws std::invalid_argument  if the file is there already, or cannot be written, or for a number of words not in [1, 32]
-template <class = void>
-WatermarkKey write_new_watermark_key(std::string const& path, std::size_t words = 1) {
+SLUICE_LAZY WatermarkKey write_new_watermark_key(std::string const& path, std::size_t words = 1) {
   require(words >= 1 && words <= WatermarkKey::most, "watermark key: words", words, "must be in [1, 32]");
   require(!std::filesystem::exists(path), "watermark key file", path, "is there already");
   std::vector<std::uint64_t> key(words);

@@ -24,8 +24,7 @@ class WatermarkKey {
 
   WatermarkKey() = default;  ///< no key
   /// \throws std::invalid_argument  for more than `most` words
-  template <class = void>
-  explicit WatermarkKey(std::span<std::uint64_t const> words) : size_(words.size()) {
+  SLUICE_LAZY explicit WatermarkKey(std::span<std::uint64_t const> words) : size_(words.size()) {
     require(words.size() <= most, "watermark key: words", words.size(), "must be at most 32");
     std::copy(words.begin(), words.end(), words_.begin());
   }
@@ -121,8 +120,7 @@ struct Watermark {
   /// Rounds of the tournament.
   std::int32_t rounds() const { return hashes_rounds() ? static_cast<std::int32_t>(key.size()) : depth; }
 
-  template <class = void>
-  void check() const;
+  SLUICE_LAZY void check() const;
 };
 
 template <class Void>

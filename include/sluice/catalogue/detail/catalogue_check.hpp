@@ -21,8 +21,7 @@
 namespace sluice::inline v0::detail {
 
 /// Checks the marks of one level: ascending, as many as stated, with correct counts.
-template <class = void>
-void check_marks(Marks const& marks, std::uint32_t items, std::string const& place) {
+SLUICE_LAZY void check_marks(Marks const& marks, std::uint32_t items, std::string const& place) {
   if (!marks.bits()) {
     std::int64_t last = -1;
     for (std::uint32_t k = 0; k < marks.size(); ++k) {
@@ -67,8 +66,7 @@ struct LevelCursor {
 /// its own length. So a level's marks are valid if the depths of each item have no gap, those of the first item begin
 /// with 1, and no s - 1 exceeds the previous length. The items ascend if, at depth s, the token is larger than the
 /// previous one among its siblings.
-template <class = void>
-void check_catalogue(CatalogueImage const& image) {
+SLUICE_LAZY void check_catalogue(CatalogueImage const& image) {
   auto const bytes = image.bytes();
   if (load_little<std::uint64_t>(bytes.data() + 48) != hash_words(bytes.subspan(catalogue_head)))
     fail_catalogue("damaged: the checksum is wrong");

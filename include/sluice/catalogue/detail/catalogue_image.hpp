@@ -31,9 +31,8 @@ class CatalogueImage {
   /// The nodes of one depth.
   class Level {
    public:
-    template <class = void>
-    Level(std::byte const* tokens, CatalogueLevel const& row, std::uint32_t items, std::uint32_t largest,
-          std::byte const* marks)
+    SLUICE_LAZY Level(std::byte const* tokens, CatalogueLevel const& row, std::uint32_t items, std::uint32_t largest,
+                      std::byte const* marks)
         : first(marks, items, row.nodes, row.bits),
           tokens_(tokens),
           width_(row.width),
@@ -42,15 +41,13 @@ class CatalogueImage {
     Marks first;  ///< each node's first item
 
     /// \param node  < first.size()
-    template <class = void>
-    std::uint32_t token(std::uint32_t node) const {
+    SLUICE_LAZY std::uint32_t token(std::uint32_t node) const {
       Token token = 0;
       copy_tokens(node, 1, &token);
       return static_cast<std::uint32_t>(token);
     }
     /// Copies the tokens of nodes begin .. begin + count - 1, which must exist.
-    template <class = void>
-    void copy_tokens(std::uint32_t begin, std::uint32_t count, Token* to) const {
+    SLUICE_LAZY void copy_tokens(std::uint32_t begin, std::uint32_t count, Token* to) const {
       auto const* const from = tokens_ + std::size_t{begin} * width_;
       switch (width_) {
         case 1: return copy(count, to, [&](std::size_t i) { return load_little<std::uint8_t>(from + i); });
@@ -78,8 +75,7 @@ class CatalogueImage {
   /// \param bytes  must live as long as this
   /// \throws std::runtime_error  naming what is wrong, for bytes that are not a catalogue, truncated, or of another
   ///     version
-  template <class = void>
-  explicit CatalogueImage(std::span<std::byte const> bytes) : bytes_(bytes) {
+  SLUICE_LAZY explicit CatalogueImage(std::span<std::byte const> bytes) : bytes_(bytes) {
     if (bytes.empty()) fail_catalogue("there is nothing to read");
     auto const size = std::min<std::size_t>(bytes.size(), 8);
     if (std::memcmp(bytes.data(), catalogue_magic, size) != 0) fail_catalogue("this is no catalogue");
@@ -114,25 +110,21 @@ class CatalogueImage {
   }
 
  private:
-  template <class = void>
-  static std::string place(std::uint32_t d, char const* what) {
+  SLUICE_LAZY static std::string place(std::uint32_t d, char const* what) {
     return "level " + std::to_string(d + 1) + ": " + what;
   }
-  template <class = void>
-  static void within(std::string const& what, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
+  SLUICE_LAZY static void within(std::string const& what, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
     if (value < low || value > high)
       fail_catalogue(what + ": " + std::to_string(value) + " is not from " + std::to_string(low) + " to " +
                      std::to_string(high));
   }
-  template <class = void>
-  void section(std::string const& what, std::uint64_t at, std::uint64_t size) const {
+  SLUICE_LAZY void section(std::string const& what, std::uint64_t at, std::uint64_t size) const {
     if (at % 64 != 0) fail_catalogue(what + ": at " + std::to_string(at) + ", which is no multiple of 64");
     if (at < catalogue_head || at > bytes_.size() || size > bytes_.size() - at)
       fail_catalogue(what + ": " + std::to_string(size) + " bytes at " + std::to_string(at) + " of " +
                      std::to_string(bytes_.size()));
   }
-  template <class = void>
-  void add_level(std::uint32_t d) {
+  SLUICE_LAZY void add_level(std::uint32_t d) {
     auto const* const from = bytes_.data() + catalogue_head + d * catalogue_level;
     auto const row = read_level(from);
     within(place(d, "nodes"), row.nodes, 1, head_.items);

@@ -19,8 +19,7 @@ namespace sluice::inline v0::detail {
 inline namespace SLUICE_ISA {
 
 /// log sum exp of scores, with each term accurate to 3e-7 relative; 0 if none is more than -infinity.
-template <class = void>
-double log_sum_exp(std::span<float const> scores) {
+SLUICE_LAZY double log_sum_exp(std::span<float const> scores) {
   constexpr auto lowest = -std::numeric_limits<float>::infinity();
   constexpr auto lanes = static_cast<std::size_t>(simd::lanes);
   auto const whole = scores.size() / lanes * lanes;

@@ -54,8 +54,7 @@ inline KeptBytes copy_bytes(std::span<std::byte const> bytes) {
 /// Maps a file read-only: processes that map the same file share its memory. If files cannot be mapped, it is read. Do
 /// not write to it or truncate it while it is mapped: replace it by renaming.
 /// \throws std::runtime_error  naming the file
-template <class = void>
-KeptBytes map_file(std::string const& path) {
+SLUICE_LAZY KeptBytes map_file(std::string const& path) {
 #if SLUICE_MAPS_FILES
   auto const fail = [&](char const* what) {
     throw std::runtime_error(path + ": " + what + ": " + std::generic_category().message(errno));

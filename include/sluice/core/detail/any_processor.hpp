@@ -51,8 +51,7 @@ struct AnyProcessed : AnySearch {
   virtual void clear() = 0;  ///< after a sentence: frees what states of processors hold, not its memory
 };
 
-template <class = void>
-std::unique_ptr<AnyProcessed> make_processed();
+SLUICE_LAZY std::unique_ptr<AnyProcessed> make_processed();
 
 /// A processor without its type.
 struct AnyProcessor : Interface {

@@ -25,13 +25,11 @@ namespace sluice::inline v0::detail {
 class AllowedTokens {
  public:
   void reset() { set_ = nullptr, held_ = nullptr, meets_ = false; }
-  template <class = void>
-  void keep(TokenSet const& set) {
+  SLUICE_LAZY void keep(TokenSet const& set) {
     if (get() == nullptr) set_ = &set;
     else meet(set);
   }
-  template <class = void>
-  void keep(std::shared_ptr<TokenSet const> set) {
+  SLUICE_LAZY void keep(std::shared_ptr<TokenSet const> set) {
     if (set == nullptr) return;
     if (get() == nullptr) held_ = std::move(set), set_ = held_.get();
     else meet(*set);
@@ -40,8 +38,7 @@ class AllowedTokens {
   TokenSet const* get() const { return meets_ ? &both_ : set_; }
 
  private:
-  template <class = void>
-  void meet(TokenSet const& set) {
+  SLUICE_LAZY void meet(TokenSet const& set) {
     if (!meets_) both_ = *set_;
     both_.keep(set), meets_ = true;
   }
@@ -55,40 +52,34 @@ class AllowedTokens {
 class Followed {
  public:
   /// Starts after the prompt, before the first output token.
-  template <class = void>
-  void begin(ProcessorPointers const& processors, Sentence const& sentence) {
+  SLUICE_LAZY void begin(ProcessorPointers const& processors, Sentence const& sentence) {
     tokens_.assign(sentence.prompt.begin(), sentence.prompt.end()), prompt_ = sentence.prompt.size();
     states_.resize(processors.size());
     for (std::size_t i = 0; i < processors.size(); ++i)
       states_[i] = processors[i]->follow(sentence, std::move(states_[i]));
   }
   /// Makes room for what another holds.
-  template <class = void>
-  void begin_like(Followed const& other) {
+  SLUICE_LAZY void begin_like(Followed const& other) {
     states_.resize(other.states_.size());
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = other.states_[i]->another(std::move(states_[i]));
   }
   /// Frees what the states hold, not their memory.
-  template <class = void>
-  void clear() {
+  SLUICE_LAZY void clear() {
     for (auto const& one : states_)
       if (one != nullptr) one->clear();
   }
-  template <class = void>
-  void copy(Followed const& other) {
+  SLUICE_LAZY void copy(Followed const& other) {
     if (this == &other) return;
     tokens_ = other.tokens_, prompt_ = other.prompt_;
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i]->copy(*other.states_[i]);
   }
-  template <class = void>
-  void push(Token token) {
+  SLUICE_LAZY void push(Token token) {
     tokens_.push_back(token);
     if (tokens_.size() > prompt_)
       for (auto const& one : states_) one->push(token);
   }
   /// Rolls back to `length` tokens, if there are more.
-  template <class = void>
-  void cut(std::int32_t length) {
+  SLUICE_LAZY void cut(std::int32_t length) {
     auto const count = static_cast<std::size_t>(length);
     if (tokens_.size() <= count) return;
     tokens_.resize(count);

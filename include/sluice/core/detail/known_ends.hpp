@@ -23,8 +23,7 @@ namespace sluice::inline v0::detail {
 /// only eos, at log-probability 0. Rows without other lines are not run, unless other rows fork them.
 class KnownEnds {
  public:
-  template <class = void>
-  void reset(Vocabulary const& vocabulary) {
+  SLUICE_LAZY void reset(Vocabulary const& vocabulary) {
     auto const& never = vocabulary.never;
     auto const end = std::find_if(vocabulary.eos.begin(), vocabulary.eos.end(), [&](Token token) {
       return std::find(never.begin(), never.end(), token) == never.end();
@@ -33,22 +32,17 @@ class KnownEnds {
     end_ = !forbidden_ ? *end : vocabulary.eos.empty() ? -1 : vocabulary.eos.front();
     clear();
   }
-  template <class = void>
-  void clear() {
-    lines_.clear(), probes_.clear(), count_ = 0, any_ = false;
-  }
+  SLUICE_LAZY void clear() { lines_.clear(), probes_.clear(), count_ = 0, any_ = false; }
 
   /// Whether the search that makes this query allows no end here, since its output is too short.
-  template <class = void>
-  bool forbidden(Query const& query) const {
+  SLUICE_LAZY bool forbidden(Query const& query) const {
     return !forbidden_ && std::any_of(query.edits.begin(), query.edits.end(), [&](Edit const& e) {
       return e.token == end_ && e.add == -std::numeric_limits<float>::infinity();
     });
   }
 
   /// Adds the plan's next line.
-  template <class = void>
-  void add(Query const& query, bool over) {
+  SLUICE_LAZY void add(Query const& query, bool over) {
     ++count_;
     if (!over && !any_) return;  // the usual case
     any_ = true;
@@ -64,8 +58,7 @@ class KnownEnds {
   /// Empties the query of a line that is over when its row is run anyway: its candidates would take the places of
   /// others in Group::keep. The search's bans stay, for a rule around this one (forbidden()), and so does its noise,
   /// for the group.
-  template <class = void>
-  static void ask_nothing(Query& query) {
+  SLUICE_LAZY static void ask_nothing(Query& query) {
     query = {.base = query.base,
              .rank = query.rank,
              .best = 0,
@@ -78,8 +71,7 @@ class KnownEnds {
   }
 
   /// Call once all lines have been added: removes the rows that need not be run.
-  template <class = void>
-  void take_back(Plan& plan) {
+  SLUICE_LAZY void take_back(Plan& plan) {
     if (!any_ || lines_.size() != plan.queries().size()) return;  // this plan will be refused
     auto const rows = plan.rows();
     out_.assign(rows.size(), 0);
@@ -102,8 +94,7 @@ class KnownEnds {
   }
 
   /// The model's answer with these lines inserted. Valid until the next call, and as long as `answer`.
-  template <class = void>
-  Expansion complete(Expansion const& answer) {
+  SLUICE_LAZY Expansion complete(Expansion const& answer) {
     if (!any_) return answer;
     entries_.clear(), best_.clear(), all_probes_.clear();
     std::size_t asked = 0, probe = 0;
@@ -129,10 +120,7 @@ class KnownEnds {
   }
 
   /// Whether a query requests a list.
-  template <class = void>
-  static bool lists(Query const& query) {
-    return query.lists();
-  }
+  SLUICE_LAZY static bool lists(Query const& query) { return query.lists(); }
 
  private:
   struct Line {

@@ -29,9 +29,8 @@ namespace sluice::inline v0::detail {
 class ProcessedLine final : public LineProcessor {
  public:
   /// \param spared  tokens that keep their scores
-  template <class = void>
-  void begin(ProcessorPointers const& list, Followed const& followed, Output const& seen,
-             std::span<Token const> spared) {
+  SLUICE_LAZY void begin(ProcessorPointers const& list, Followed const& followed, Output const& seen,
+                         std::span<Token const> spared) {
     tokens_.assign(seen.tokens.begin(), seen.tokens.end());
     prefix_ = seen.prefix, vocabulary_ = &seen.vocabulary, list_ = &list, spared_ = spared, problem_ = nullptr;
     states_.resize(list.size());
@@ -42,8 +41,7 @@ class ProcessedLine final : public LineProcessor {
     }
   }
   /// Frees what the states hold, not their memory.
-  template <class = void>
-  void clear() {
+  SLUICE_LAZY void clear() {
     for (auto const& one : states_)
       if (one != nullptr) one->clear();
   }
@@ -62,14 +60,12 @@ class ProcessedLine final : public LineProcessor {
     for (std::size_t i = 0; i < kept_.size(); ++i)
       if (spared_[i] >= 0) scores[static_cast<std::size_t>(spared_[i])] = kept_[i];
   }
-  template <class = void>
-  void rethrow() const {
+  SLUICE_LAZY void rethrow() const {
     if (problem_ != nullptr) std::rethrow_exception(problem_);
   }
 
  private:
-  template <class = void>
-  void process(std::size_t i, std::span<float> scores) const {
+  SLUICE_LAZY void process(std::size_t i, std::span<float> scores) const {
     states_[i]->process({tokens_, prefix_, *vocabulary_}, scores);
     // NaN and +infinity
     auto const bad = std::find_if_not(scores.begin(), scores.end(),

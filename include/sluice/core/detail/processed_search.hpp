@@ -31,8 +31,7 @@ namespace sluice::inline v0::detail {
 
 /// Stands between the loop and a search: follows the rows of its plans, edits its queries, and completes the answers to them. See
 /// LogitsProcessorList. One for each request.
-template <class = void>
-class ProcessedSearch final : public AnyProcessed {
+SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
  public:
   void use(AnySearch& search, ProcessorPointers const& processors) override { search_ = &search, list_ = &processors; }
   void clear() override {

@@ -26,8 +26,7 @@ namespace sluice::inline v0::detail {
 class RestrictedGuesses {
  public:
   /// \param most  maximum length of an output; Limits::unlimited: unknown
-  template <class = void>
-  void begin(ProcessorPointers const& processors, std::int32_t most) {
+  SLUICE_LAZY void begin(ProcessorPointers const& processors, std::int32_t most) {
     most_ = most, guesses_ = nullptr, count_ = 0;
     ++sentence_, restricting_.clear();
     for (std::size_t i = 0; i < processors.size(); ++i)
@@ -41,8 +40,7 @@ class RestrictedGuesses {
 
   /// Call before the draft: remembers its position. Certain tokens form a chain, so no tree is requested where one is certain.
   /// \param held  the tokens in the draft's slot
-  template <class = void>
-  void ask(Followed const& held, Draft& draft) {
+  SLUICE_LAZY void ask(Followed const& held, Draft& draft) {
     guesses_ = draft.tokens, wanted_ = draft.count;
     if (guesses_ == nullptr) return;
     auto n = static_cast<std::size_t>(draft.length);
@@ -64,8 +62,7 @@ class RestrictedGuesses {
   }
   bool asked() const { return guesses_ != nullptr; }
   /// Frees what the states hold, not their memory.
-  template <class = void>
-  void clear() {
+  SLUICE_LAZY void clear() {
     for (auto& place : places_) {
       place.allowed.reset();
       for (auto const& one : place.states)
@@ -75,8 +72,7 @@ class RestrictedGuesses {
 
   /// Call once the guesses are there.
   /// \param most  maximum number on one path, certain ones included, if that is more than were requested
-  template <class = void>
-  void restrict(Vocabulary const& vocabulary, std::int32_t most) {
+  SLUICE_LAZY void restrict(Vocabulary const& vocabulary, std::int32_t most) {
     auto& guesses = *std::exchange(guesses_, nullptr);
     auto* const parents = tree_ == nullptr || tree_->parents.empty() ? nullptr : &tree_->parents;
     if (parents != nullptr && tree_->draws)
@@ -97,15 +93,13 @@ class RestrictedGuesses {
   using Tokens = std::vector<Token>;
   using Parents = std::vector<std::int32_t>;
 
-  template <class = void>
-  Place& add(std::size_t outputs) {
+  SLUICE_LAZY Place& add(std::size_t outputs) {
     if (count_ == places_.size()) places_.emplace_back();
     auto& place = places_[count_++];
     place.outputs = outputs, place.asked = place.inner = false;
     return place;
   }
-  template <class = void>
-  TokenSet const* allowed(std::size_t place) {
+  SLUICE_LAZY TokenSet const* allowed(std::size_t place) {
     auto& p = places_[place];
     if (!std::exchange(p.asked, true)) {
       p.allowed.reset();
@@ -114,13 +108,11 @@ class RestrictedGuesses {
     return p.allowed.get();
   }
   /// The only token allowed; -1: there are several, or none.
-  template <class = void>
-  Token only(std::size_t place) {
+  SLUICE_LAZY Token only(std::size_t place) {
     auto const* const set = allowed(place);
     return set == nullptr ? -1 : set->only();
   }
-  template <class = void>
-  void go_on(std::size_t before, Token token) {
+  SLUICE_LAZY void go_on(std::size_t before, Token token) {
     auto const outputs = places_[before].outputs + 1;
     auto& next = add(outputs);
     auto& from = places_[before];
@@ -133,8 +125,7 @@ class RestrictedGuesses {
     }
   }
 
-  template <class = void>
-  void keep_allowed(Vocabulary const& vocabulary, Tokens& guesses, Parents* parents) {
+  SLUICE_LAZY void keep_allowed(Vocabulary const& vocabulary, Tokens& guesses, Parents* parents) {
     if (parents != nullptr)
       while (parents->size() < guesses.size()) parents->push_back(static_cast<std::int32_t>(parents->size()) - 1);
     numbers_.assign(1, 0);
@@ -157,8 +148,7 @@ class RestrictedGuesses {
     if (parents != nullptr) parents->resize(kept);
   }
 
-  template <class = void>
-  void add_certain(Vocabulary const& vocabulary, Tokens& guesses, Parents* parents, std::int32_t depth) {
+  SLUICE_LAZY void add_certain(Vocabulary const& vocabulary, Tokens& guesses, Parents* parents, std::int32_t depth) {
     auto const most = parents == nullptr ? depth : tree_->nodes;
     for (std::size_t i = 0; i < count_ && std::ssize(guesses) < most; ++i) {
       if (places_[i].inner || static_cast<std::int32_t>(places_[i].outputs - places_[0].outputs) >= depth) continue;

@@ -21,8 +21,7 @@ class ShiftedLines {
   void add(float shift) { shifts_.push_back(shift), any_ = any_ || shift != 0; }
 
   /// The answer with the constants added. Valid until the next call, and as long as `answer`.
-  template <class = void>
-  Expansion shift(Expansion const& answer) {
+  SLUICE_LAZY Expansion shift(Expansion const& answer) {
     if (!any_ || answer.size() != shifts_.size()) return answer;
     entries_.clear(), best_.clear(), probes_.clear();
     for (std::size_t i = 0; i < answer.size(); ++i) {

@@ -21,14 +21,12 @@ namespace sluice::inline v0::detail {
 class TokenTree {
  public:
   /// The slot holds nothing: it has been started or released.
-  template <class = void>
-  void clear(Slot slot) {
+  SLUICE_LAZY void clear(Slot slot) {
     if (auto& end = at(slot); end != none) drop(end), end = none;
   }
 
   /// Forks, cuts and appends, as a model does. If a row continues a slot that is not in the tree, only its own tokens are known.
-  template <class = void>
-  void apply(std::span<Row const> rows) {
+  SLUICE_LAZY void apply(std::span<Row const> rows) {
     for (auto const& row : rows) {
       if (row.from == row.to) continue;
       clear(row.to);
@@ -45,15 +43,13 @@ class TokenTree {
   /// Tokens in all slots; a shared prefix counts once.
   std::int64_t used() const { return used_; }
   /// Tokens in one slot.
-  template <class = void>
-  std::int32_t length(Slot slot) const {
+  SLUICE_LAZY std::int32_t length(Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < ends_.size() ? depth(ends_[i]) : 0;
   }
 
   /// Whether `inner` holds a prefix of what `outer` holds, and one was forked from the other.
-  template <class = void>
-  bool within(Slot inner, Slot outer) {
+  SLUICE_LAZY bool within(Slot inner, Slot outer) {
     auto node = at(outer);
     while (node != none && node != at(inner)) node = nodes_[index(node)].parent;
     return node == at(inner);
@@ -61,8 +57,7 @@ class TokenTree {
 
   /// How many of `tokens` the slot begins with. Call fresh() first for other tokens. Nodes that have been compared since are not
   /// compared again, so asking all slots compares each shared prefix once.
-  template <class = void>
-  std::int32_t common(Slot slot, std::span<Token const> tokens) {
+  SLUICE_LAZY std::int32_t common(Slot slot, std::span<Token const> tokens) {
     path_.clear();
     auto node = at(slot);
     for (; node != none && nodes_[index(node)].seen != stamp_; node = nodes_[index(node)].parent) path_.push_back(node);
@@ -84,8 +79,7 @@ class TokenTree {
   void fresh() { ++stamp_; }
 
   /// Tokens in some slots; a shared prefix counts once. Calls fresh().
-  template <class = void>
-  std::int64_t together(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY std::int64_t together(std::span<Slot const> slot_numbers) {
     fresh();
     std::int64_t sum = 0;
     for (auto const slot : slot_numbers)
@@ -109,19 +103,16 @@ class TokenTree {
   };
 
   static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
-  template <class = void>
-  std::int32_t& at(Slot slot) {
+  SLUICE_LAZY std::int32_t& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (ends_.size() <= i) ends_.resize(i + 1, none);
     return ends_[i];
   }
-  template <class = void>
-  std::int32_t depth(std::int32_t node) const {
+  SLUICE_LAZY std::int32_t depth(std::int32_t node) const {
     return node == none ? 0 : nodes_[index(node)].start + static_cast<std::int32_t>(nodes_[index(node)].tokens.size());
   }
 
-  template <class = void>
-  std::int32_t make(std::int32_t parent, std::int32_t start) {
+  SLUICE_LAZY std::int32_t make(std::int32_t parent, std::int32_t start) {
     if (free_.empty()) nodes_.emplace_back(), free_.push_back(static_cast<std::int32_t>(nodes_.size()) - 1);
     auto const node = free_.back();
     free_.pop_back();
@@ -131,8 +122,7 @@ class TokenTree {
   }
 
   /// Removes a user; frees nodes without users, towards the root.
-  template <class = void>
-  void drop(std::int32_t node) {
+  SLUICE_LAZY void drop(std::int32_t node) {
     while (node != none && --nodes_[index(node)].users == 0) {
       auto& one = nodes_[index(node)];
       used_ -= std::ssize(one.tokens);
@@ -142,8 +132,7 @@ class TokenTree {
   }
 
   /// The node, between `node` and the root, that ends after `length` tokens. Splits a node if none ends there.
-  template <class = void>
-  std::int32_t ending(std::int32_t node, std::int32_t length) {
+  SLUICE_LAZY std::int32_t ending(std::int32_t node, std::int32_t length) {
     while (node != none && nodes_[index(node)].start >= length) node = nodes_[index(node)].parent;
     if (node == none || depth(node) <= length) return node;
     auto const first = make(nodes_[index(node)].parent, nodes_[index(node)].start);
@@ -155,8 +144,7 @@ class TokenTree {
     return first;
   }
 
-  template <class = void>
-  void cut(Slot slot, std::int32_t length) {
+  SLUICE_LAZY void cut(Slot slot, std::int32_t length) {
     auto& end = at(slot);
     if (depth(end) <= length) return;
     while (end != none && nodes_[index(end)].start >= length) {
@@ -177,8 +165,7 @@ class TokenTree {
     end = kept;
   }
 
-  template <class = void>
-  void append(Slot slot, std::span<Token const> tokens) {
+  SLUICE_LAZY void append(Slot slot, std::span<Token const> tokens) {
     auto& end = at(slot);
     if (end == none || nodes_[index(end)].users > 1)
       end = make(end, depth(end));  // the slot's use of the parent becomes the child's

@@ -39,8 +39,7 @@ namespace sluice::inline v0::detail {
 /// Asks the schedule how many requests to admit, gives them slots, and starts them in the model.
 class Admission {
  public:
-  template <class = void>
-  Admission(LoopState& state, Results& results, Intake const& intake)
+  SLUICE_LAZY Admission(LoopState& state, Results& results, Intake const& intake)
       : waiting(state.model, intake),
         state_(state),
         results_(results),
@@ -58,8 +57,7 @@ class Admission {
   WaitingQueue waiting;
 
   /// Queues a request. Throws if the request is bad; the caller then refuses it.
-  template <class = void>
-  void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+  SLUICE_LAZY void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     auto& r = *request;
     if (r.problem != nullptr) std::rethrow_exception(r.problem);
     check_request(r.prompt, r.prefix, r.shortlist ? &*r.shortlist : nullptr, state_.model.vocabulary);
@@ -74,8 +72,7 @@ class Admission {
   }
 
   /// Admits what the schedule asks for, as far as slots and cache suffice.
-  template <class = void>
-  void admit() {
+  SLUICE_LAZY void admit() {
     while (waiting.any()) {
       list_running(state_, results_, live_);
       auto wanted = std::size_t{0};
@@ -89,14 +86,12 @@ class Admission {
 
  private:
   /// Whether the schedule should see more of the queue: it takes all that it sees, or takes nothing while nothing runs.
-  template <class = void>
-  bool wants_more(std::size_t wanted) const {
+  SLUICE_LAZY bool wants_more(std::size_t wanted) const {
     return wanted > 0 ? wanted >= waiting.arranged() : live_.empty() && waiting.supply != nullptr;
   }
 
   /// Starts up to `count` waiting requests; false if no more can be started now.
-  template <class = void>
-  bool admit(std::size_t count) {
+  SLUICE_LAZY bool admit(std::size_t count) {
     auto& seconds = state_.statistics.seconds;
     while (count > 0) {
       state_.stopwatch.book(seconds.search);
@@ -113,8 +108,7 @@ class Admission {
   }
 
   /// Starts the requests of a run in one batch. Returns how many left the queue.
-  template <class = void>
-  std::size_t admit(WaitingQueue::Run const& run) {
+  SLUICE_LAZY std::size_t admit(WaitingQueue::Run const& run) {
     sources_.clear(), starts_.clear(), places_.clear(), starting_.clear();
     encoded_ = run.encoded;
     std::size_t taken = 0;
@@ -134,8 +128,7 @@ class Admission {
   }
 
   /// Gives a request its slots and its search; false if there is no room. A request that cannot be served is refused.
-  template <class = void>
-  bool admit(WaitingQueue::Entry& next) {
+  SLUICE_LAZY bool admit(WaitingQueue::Entry& next) {
     auto s = state_.running.take();
     std::int32_t held = 0;  // of the prompt, by a slot that becomes the sentence's own
     try {
@@ -192,8 +185,8 @@ class Admission {
 
   /// Slots for a sentence, if there are any and the KV cache has room for its tokens. Evicts kept slots as needed. If a kept
   /// slot holds nothing but a prefix of this prompt, or would be evicted, the sentence takes it over with its `held` tokens.
-  template <class = void>
-  std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length, std::int32_t& held) {
+  SLUICE_LAZY std::optional<Slot> place(Running const& s, AnyRequest const& request, std::int64_t length,
+                                        std::int32_t& held) {
     auto& cache = state_.cache;
     auto const alive = state_.running.size();
     if (!cache.can_admit(alive)) return std::nullopt;
@@ -223,8 +216,7 @@ class Admission {
   }
 
   /// Handles a sentence that could not be started even alone.
-  template <class = void>
-  void fail_or_preempt(Running& s) {
+  SLUICE_LAZY void fail_or_preempt(Running& s) {
     if (is_no_room(problem_) && state_.running.size() > 1) {
       state_.cache.stop_admission();
       preemption_.preempt(s);
@@ -234,8 +226,7 @@ class Admission {
     }
   }
 
-  template <class = void>
-  bool refuse(Running& s, Failure why) {
+  SLUICE_LAZY bool refuse(Running& s, Failure why) {
     results_.refuse_by_exception(s.id, why);
     state_.cache.give_back(s.base, s.slot_count, false);
     return true;
@@ -243,8 +234,7 @@ class Admission {
 
   /// Has the model start some of those just admitted. Returns how many it started; fewer than `count` if it threw, and
   /// problem_ then says what.
-  template <class = void>
-  std::size_t start_batch(std::size_t first, std::size_t count) {
+  SLUICE_LAZY std::size_t start_batch(std::size_t first, std::size_t count) {
     auto const slot_numbers = std::span<Slot const>(starts_).subspan(first, count);
     std::size_t begun = 0;
     try {

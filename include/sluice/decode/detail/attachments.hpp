@@ -23,16 +23,14 @@ namespace sluice::inline v0::detail {
 class AttachmentTree {
  public:
   /// Begins a sentence in the slots `base` ... `base + slot_count - 1`. `prompt`: tokens in its prompt.
-  template <class = void>
-  void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
+  SLUICE_LAZY void begin(Slot base, std::int32_t slot_count, std::size_t prompt) {
     base_ = base, prompt_ = static_cast<std::int32_t>(prompt);
     ends_.assign(static_cast<std::size_t>(slot_count), none);
     nodes_.clear(), numbers_.clear();
   }
 
   /// Takes the sentence's rows of a step. Their lines begin at line `line` of `attached`.
-  template <class = void>
-  void apply(std::span<Row const> rows, Attachments const& attached, std::ptrdiff_t line) {
+  SLUICE_LAZY void apply(std::span<Row const> rows, Attachments const& attached, std::ptrdiff_t line) {
     from_.clear();
     for (auto const& row : rows) from_.push_back(before(row));  // all parents first: feeding changes ends_
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -59,8 +57,7 @@ class AttachmentTree {
   }
 
   /// Gives each token of a hypothesis what was attached to the line it was chosen from.
-  template <class = void>
-  void complete(std::vector<Hypothesis>& hypotheses) {
+  SLUICE_LAZY void complete(std::vector<Hypothesis>& hypotheses) {
     if (nodes_.empty()) return;
     for (auto& hypothesis : hypotheses) {
       auto node = root();
@@ -85,15 +82,13 @@ class AttachmentTree {
   static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
 
   /// The node after the prompt.
-  template <class = void>
-  std::int32_t root() {
+  SLUICE_LAZY std::int32_t root() {
     if (nodes_.empty()) nodes_.push_back({});
     return 0;
   }
 
   /// The node that the row continues; none within the prompt.
-  template <class = void>
-  std::int32_t before(Row const& row) const {
+  SLUICE_LAZY std::int32_t before(Row const& row) const {
     auto const depth = row.length - prompt_;
     auto const slot = row.from - base_;  // outside: forked from another sentence's prompt
     if (depth < 0 || slot < 0 || slot >= std::ssize(ends_)) return none;
@@ -102,8 +97,7 @@ class AttachmentTree {
     return node;
   }
 
-  template <class = void>
-  std::int32_t child(std::int32_t node, Token token, bool make) {
+  SLUICE_LAZY std::int32_t child(std::int32_t node, Token token, bool make) {
     if (node == none) return none;
     auto next = nodes_[index(node)].child;
     while (next != none && nodes_[index(next)].token != token) next = nodes_[index(next)].sibling;
@@ -115,8 +109,7 @@ class AttachmentTree {
     return next;
   }
 
-  template <class = void>
-  void keep(std::int32_t node, Attachments const& attached, std::ptrdiff_t line) {
+  SLUICE_LAZY void keep(std::int32_t node, Attachments const& attached, std::ptrdiff_t line) {
     if (node == none || nodes_[index(node)].count > 0) return;
     auto numbers = attached.values[line];
     if (!attached.widths.empty())

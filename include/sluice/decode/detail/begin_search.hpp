@@ -18,8 +18,7 @@ namespace sluice::inline v0::detail {
 
 /// Begins the search of a sentence that has its slots. Returns what the search was told.
 /// \throws std::invalid_argument  for a request that this search or model refuses
-template <class = void>
-Sentence begin_search(LoopState const& state, Running& s) {
+SLUICE_LAZY Sentence begin_search(LoopState const& state, Running& s) {
   auto& request = *s.request;
   auto const& vocabulary = state.model.vocabulary;
   auto const fed = state.searches.takes_prefix ? std::span<Token const>() : std::span<Token const>(request.prefix);

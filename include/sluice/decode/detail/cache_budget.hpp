@@ -25,8 +25,7 @@ class CacheBudget {
  public:
   static constexpr std::int32_t min_prefix = 8;  ///< the shortest prefix that is worth a fork
 
-  template <class = void>
-  CacheBudget(AnyModelSide& model, Intake const& intake)
+  SLUICE_LAZY CacheBudget(AnyModelSide& model, Intake const& intake)
       : slot_blocks(model, model.limits.tokens != no_limit || intake.shared_tokens > 0),
         tokens_(model.limits.tokens),
         max_kept_(intake.shared_tokens) {}
@@ -37,30 +36,24 @@ class CacheBudget {
   bool limited() const { return tokens_ != no_limit; }
   /// Tokens that the model can hold.
   std::int64_t capacity() const { return tokens_; }
-  template <class = void>
-  std::int64_t free_tokens() const {
-    return limited() ? tokens_ - slot_blocks.tree().used() : no_limit;
-  }
+  SLUICE_LAZY std::int64_t free_tokens() const { return limited() ? tokens_ - slot_blocks.tree().used() : no_limit; }
 
   /// Whether another sentence may join the `alive` running ones.
   bool can_admit(std::size_t alive) const { return alive == 0 || (!admission_stopped_ && alive < max_running_); }
   /// A sentence was preempted: none is admitted until one has ended.
   void stop_admission() { admission_stopped_ = true; }
   /// The engine itself had no room for so many sentences: at most half of them may run.
-  template <class = void>
-  void halve_running(std::size_t alive) {
+  SLUICE_LAZY void halve_running(std::size_t alive) {
     stop_admission(), max_running_ = std::max<std::size_t>(1, alive / 2);
   }
   /// A sentence has ended. Each one raises the limit of halve_running() by one.
-  template <class = void>
-  void resume_admission() {
+  SLUICE_LAZY void resume_admission() {
     admission_stopped_ = false;
     if (max_running_ != (std::numeric_limits<std::size_t>::max)()) ++max_running_;
   }
 
   /// Gives back a sentence's slots. With `keep`, and if prefixes are cached, keeps the slot that holds most.
-  template <class = void>
-  void give_back(Slot first, std::int32_t size, bool keep) {
+  SLUICE_LAZY void give_back(Slot first, std::int32_t size, bool keep) {
     auto const best = keep && caches_prefixes() ? longest(first, size) : first;
     if (!keep || !caches_prefixes() || slot_blocks.tree().length(best) < min_prefix || covered(best))
       return slot_blocks.give_back(first, size);
@@ -74,19 +67,14 @@ class CacheBudget {
 
   std::span<Slot const> kept() const { return kept_; }
   /// Marks a slot as just used: it was forked from.
-  template <class = void>
-  void touch(Slot slot) {
+  SLUICE_LAZY void touch(Slot slot) {
     if (auto const one = std::find(kept_.begin(), kept_.end(), slot); one != kept_.end())
       std::rotate(one, one + 1, kept_.end());
   }
   /// Makes a kept slot a sentence's own; false if it is not a kept one.
-  template <class = void>
-  bool take_over(Slot slot) {
-    return std::erase(kept_, slot) > 0;
-  }
+  SLUICE_LAZY bool take_over(Slot slot) { return std::erase(kept_, slot) > 0; }
   /// Evicts the least recently used slot other than `spared`; false if there is none.
-  template <class = void>
-  bool evict(std::optional<Slot> spared = {}) {
+  SLUICE_LAZY bool evict(std::optional<Slot> spared = {}) {
     for (std::size_t i = 0; i < kept_.size(); ++i)
       if (kept_[i] != spared) return drop(i), true;
     return false;
@@ -95,19 +83,16 @@ class CacheBudget {
  private:
   static constexpr auto no_limit = Limits{}.tokens;
 
-  template <class = void>
-  Slot longest(Slot first, std::int32_t size) {
+  SLUICE_LAZY Slot longest(Slot first, std::int32_t size) {
     auto best = first;
     for (auto slot = first; slot < first + size; ++slot)
       if (slot_blocks.tree().length(slot) > slot_blocks.tree().length(best)) best = slot;
     return best;
   }
-  template <class = void>
-  bool covered(Slot slot) {
+  SLUICE_LAZY bool covered(Slot slot) {
     return std::any_of(kept_.begin(), kept_.end(), [&](Slot one) { return slot_blocks.tree().within(slot, one); });
   }
-  template <class = void>
-  void drop(std::size_t i) {
+  SLUICE_LAZY void drop(std::size_t i) {
     auto const slot = kept_[i];
     kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
     slot_blocks.give_back(slot, 1);

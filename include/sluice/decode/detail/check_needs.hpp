@@ -40,8 +40,7 @@ consteval bool known_needs() {
 }
 
 /// The check when a decoder is made or a request is submitted. Throws std::invalid_argument.
-template <class = void>
-void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& model) {
+SLUICE_LAZY void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& model) {
   auto const& able = model.abilities;
   require(slot_count >= 1, "slot_count", slot_count, "a search needs at least 1");
   require(slot_count <= model.limits.slot_count, "slot_count", slot_count,
@@ -52,8 +51,7 @@ void check_needs(std::int32_t slot_count, Abilities needed, AnyModelSide const& 
 }
 
 /// Throws std::invalid_argument for a model whose outputs may score more than their beginnings.
-template <class = void>
-void check_falling(AnyModelSide const& model) {
+SLUICE_LAZY void check_falling(AnyModelSide const& model) {
   require(model.limits.log_prob <= 0, "limits().log_prob", model.limits.log_prob,
           "scores of this model may rise (Fused with weight < 0 or word_bonus > 0, "
           "WordModel), and this "

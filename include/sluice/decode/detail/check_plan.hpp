@@ -28,8 +28,7 @@ struct PlanMark {
     return {step.rows.size(), step.queries.size(), step.groups.size(), step.released.size()};
   }
   /// Removes what has been added since.
-  template <class = void>
-  void restore(StepPlan& step) const {
+  SLUICE_LAZY void restore(StepPlan& step) const {
     step.rows.resize(rows), step.queries.resize(queries), step.groups.resize(groups), step.released.resize(released);
   }
 };
@@ -53,8 +52,7 @@ struct PlanRules {
 }
 
 /// How many tokens follow each other in a row, at most.
-template <class = void>
-std::int64_t deepest(Row const& row) {
+SLUICE_LAZY std::int64_t deepest(Row const& row) {
   if (row.depths == nullptr) return std::ssize(row.tokens);
   return std::int64_t{*std::max_element(row.depths, row.depths + row.tokens.size())} + 1;
 }
@@ -62,8 +60,7 @@ std::int64_t deepest(Row const& row) {
 /// Checks what has been added since `mark`. Throws std::logic_error naming the clause of Plan::row, Plan::ask or
 /// Plan::release that it breaks. O(rows + tokens + slots + probes).
 /// \throws NoRoom  for a row after which a slot holds more than the model's can
-template <class = void>
-void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
+SLUICE_LAZY void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rules) {
   auto const rows = std::span(step.rows).subspan(mark.rows);
   auto const inside = [&](Slot slot) { return slot >= rules.base && slot - rules.base < rules.slot_count; };
   auto const of = [&] { return " is not one of the search's " + std::to_string(rules.slot_count); };
@@ -132,8 +129,7 @@ void check_plan(StepPlan const& step, PlanMark const& mark, PlanRules const& rul
 }
 
 /// For models that are not ragged: throws unless the rows since `mark` have the shape of the step's first row.
-template <class = void>
-void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
+SLUICE_LAZY void check_alike(StepPlan const& step, PlanMark const& mark, Slot base) {
   for (auto const& row : std::span(step.rows).subspan(mark.rows)) {
     auto const& first = step.rows.front();
     if (row.length != first.length)

@@ -34,9 +34,8 @@ struct EncodedBatch {
 
   /// Starts sentences in the model's slots. Throws what encoding one of them, or starting some of them, threw; the first `begun`
   /// slots have been started then. Calls the model once per part of the batch.
-  template <class = void>
-  void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
-             std::size_t& begun) {
+  SLUICE_LAZY void start(AnyModelSide& model, std::span<std::size_t const> which, std::span<Slot const> slot_numbers,
+                         std::size_t& begun) {
     begun = 0;
     for (auto const i : which)
       if (places[i].problem != nullptr) std::rethrow_exception(places[i].problem);
@@ -58,8 +57,7 @@ struct EncodedBatch {
   Buffer<std::unique_ptr<AnyRequest>> left;  // cancelled meanwhile; kept for their sources
 
   /// If encoding the batch fails, encodes its sources one by one: only those that fail alone have a problem.
-  template <class = void>
-  void run(AnyModelSide const& model) {
+  SLUICE_LAZY void run(AnyModelSide const& model) {
     auto const began = std::chrono::steady_clock::now();
     try {
       encode(model, sources);
@@ -78,8 +76,7 @@ struct EncodedBatch {
   }
 
  private:
-  template <class = void>
-  void encode(AnyModelSide const& model, std::span<void const* const> some) {
+  SLUICE_LAZY void encode(AnyModelSide const& model, std::span<void const* const> some) {
     ++calls;
     parts.push_back(model.encode(some));
   }
@@ -89,13 +86,11 @@ struct EncodedBatch {
 // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class EncoderThread {
  public:
-  template <class = void>
-  explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
+  SLUICE_LAZY explicit EncoderThread(AnyModelSide const& model) : model_(model), thread_([this] { work(); }) {}
   EncoderThread(EncoderThread const&) = delete;
   EncoderThread& operator=(EncoderThread const&) = delete;
 
-  template <class = void>
-  void post(std::shared_ptr<EncodedBatch> batch) {
+  SLUICE_LAZY void post(std::shared_ptr<EncodedBatch> batch) {
     {
       std::lock_guard const lock(mutex_);
       erase_if(batches_, [](auto const& one) { return one.use_count() == 1; });  // all its requests have been cancelled
@@ -103,13 +98,11 @@ class EncoderThread {
     }
     work_.notify_one();
   }
-  template <class = void>
-  void wait(EncodedBatch const& batch) {
+  SLUICE_LAZY void wait(EncodedBatch const& batch) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return batch.done; });
   }
-  template <class = void>
-  bool done(EncodedBatch const& batch) {
+  SLUICE_LAZY bool done(EncodedBatch const& batch) {
     std::lock_guard const lock(mutex_);
     return batch.done;
   }
@@ -117,8 +110,7 @@ class EncoderThread {
  private:
   friend AtEnd<EncoderThread>;
   /// Waits for the call that is running; drops the batches after it.
-  template <class = void>
-  void end() {
+  SLUICE_LAZY void end() {
     {
       std::lock_guard const lock(mutex_);
       stop_ = true;
@@ -127,8 +119,7 @@ class EncoderThread {
     thread_.join();
   }
 
-  template <class = void>
-  void work() {
+  SLUICE_LAZY void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
       work_.wait(lock, [this] { return stop_ || !batches_.empty(); });

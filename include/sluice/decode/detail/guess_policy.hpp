@@ -29,8 +29,7 @@ class GuessPolicy {
   /// After a step, before the searches say what was right in it.
   /// \param seconds  the time of the step, and of making the guesses that it verified
   /// \param guesses  of all sentences
-  template <class = void>
-  void step(double seconds, std::size_t sentences, std::size_t guesses) {
+  SLUICE_LAZY void step(double seconds, std::size_t sentences, std::size_t guesses) {
     settle();
     if (sentences > 2 * probed_at_ || 2 * sentences < probed_at_) probes_.fill({}), probed_at_ = sentences;
     if (part_ == 0 || guesses == 0 || guesses > part_ * static_cast<std::size_t>(measure_))
@@ -44,8 +43,7 @@ class GuessPolicy {
   }
 
   /// The same after a step that is no measure of time.
-  template <class = void>
-  void pass() {
+  SLUICE_LAZY void pass() {
     settle();
     spent_ = 0, guesses_ = 0, asked_ = 0;
   }
@@ -53,8 +51,7 @@ class GuessPolicy {
   /// What a sentence says of that step.
   /// \param verified, right  its guesses that were verified, one after the other, and how many of them were right
   /// \param can              the most that it could have next on one path
-  template <class = void>
-  void count(std::int32_t verified, std::int32_t right, std::int32_t can) {
+  SLUICE_LAZY void count(std::int32_t verified, std::int32_t right, std::int32_t can) {
     settled_ += right + 1, ++answered_;
     can_ = (std::max)(can_, (std::min)(static_cast<std::size_t>((std::max)(can, 0)), most));
     for (std::size_t i = 0; i < static_cast<std::size_t>(verified) && i < most; ++i) {
@@ -89,8 +86,7 @@ class GuessPolicy {
   };
 
   /// Books the step before this one.
-  template <class = void>
-  void settle() {
+  SLUICE_LAZY void settle() {
     auto const plain = times_.plain(sentences_);
     if (guesses_ > 0 && answered_ > 0 && plain > 0) {
       auto const tokens = static_cast<double>(settled_) / static_cast<double>(answered_);  // of each sentence
@@ -124,8 +120,7 @@ class GuessPolicy {
     return its.made < 2 ? sentences_ / 8 : sentences_ / 2;
   }
 
-  template <class = void>
-  std::int32_t choose() {
+  SLUICE_LAZY std::int32_t choose() {
     auto const plain = times_.plain(sentences_);
     if (plain < 0 || since_plain_ >= plain_every || debt_ > 3 * plain) return 0;
     if (++since_measured_ < 4 || debt_ > 2 * plain) return -1;
@@ -153,8 +148,7 @@ class GuessPolicy {
   }
 
   /// Texts and the load of the machine change: what is known is measured again now and then.
-  template <class = void>
-  void doubt() {
+  SLUICE_LAZY void doubt() {
     times_.fade();
     tries_.fill(0), probes_.fill({});
     for (auto& one : found_)

@@ -16,8 +16,7 @@
 namespace sluice::inline v0::detail {
 
 /// Lists the running sentences, oldest first. A sentence whose search throws ends and is not listed.
-template <class = void>
-void list_running(LoopState& state, Results& results, Buffer<Live>& live) {
+SLUICE_LAZY void list_running(LoopState& state, Results& results, Buffer<Live>& live) {
   live.clear();
   auto ended = false;
   for (auto const& s : state.running) {

@@ -38,17 +38,15 @@ namespace sluice::inline v0::detail {
 // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
 class Loop {
  public:
-  template <class = void>
-  Loop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
-       Intake const& intake)
+  SLUICE_LAZY Loop(AnyModelSide& model, AnySearches const& searches, AnySchedule const& schedule, AnyTrace* trace,
+                   Intake const& intake)
       : state_(model, searches, schedule, trace, intake),
         admission_(state_, results_, intake),
         capacity_(state_, preemption_, intake.prompt_chunk) {}
   Loop(Loop const&) = delete;
   Loop& operator=(Loop const&) = delete;
 
-  template <class = void>
-  std::uint64_t submit(std::unique_ptr<AnyRequest> request) {
+  SLUICE_LAZY std::uint64_t submit(std::unique_ptr<AnyRequest> request) {
     auto const id = next_id_++;
     try {
       admission_.push(id, std::move(request));
@@ -60,8 +58,7 @@ class Loop {
   /// Sets where more requests come from. The supply must outlive the loop, or be reset (nullptr).
   void draw_from(Supply* supply) { admission_.waiting.supply = supply; }
 
-  template <class = void>
-  bool step() {
+  SLUICE_LAZY bool step() {
     alone("step()");
     auto& seconds = state_.statistics.seconds;
     state_.stopwatch.restart();
@@ -94,18 +91,11 @@ class Loop {
   }
 
   /// The first exception of the trace since the last call, or null; step() does not throw it.
-  template <class = void>
-  std::exception_ptr take_trace_problem() {
-    return std::exchange(state_.trace_problem, nullptr);
-  }
+  SLUICE_LAZY std::exception_ptr take_trace_problem() { return std::exchange(state_.trace_problem, nullptr); }
 
-  template <class = void>
-  bool poll(Result& result) {
-    return results_.poll(result);
-  }
+  SLUICE_LAZY bool poll(Result& result) { return results_.poll(result); }
 
-  template <class = void>
-  bool cancel(std::uint64_t id, Failure why, std::string const& message = {}) {
+  SLUICE_LAZY bool cancel(std::uint64_t id, Failure why, std::string const& message = {}) {
     auto const what = [&](char const* when) { return message.empty() ? std::string(name(why)) + when : message; };
     if (admission_.waiting.remove(id)) {
       results_.refuse(id, why, what(" while waiting"));
@@ -121,8 +111,7 @@ class Loop {
   }
 
   /// Lets `change` add to the source of a request; false if it has ended, or never existed.
-  template <class = void>
-  bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) {
+  SLUICE_LAZY bool append(std::uint64_t id, std::function<void(AnyRequest&)> const& change) {
     for (std::size_t i = 0; i < admission_.waiting.size(); ++i)
       if (auto& one = admission_.waiting[i]; one.id == id) return change(*one.request), true;
     for (auto const& s : state_.running)
@@ -130,8 +119,7 @@ class Loop {
     return false;
   }
 
-  template <class = void>
-  void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
+  SLUICE_LAZY void end_all(Failure why, std::string const& message, std::exception_ptr const& cause) {
     for (auto const& s : state_.running)
       if (!s->ended) results_.finish(*s, why, message, cause);
     state_.running.sweep();
@@ -153,8 +141,7 @@ class Loop {
   }
 
   std::size_t waiting() const { return admission_.waiting.size(); }
-  template <class = void>
-  std::size_t running() const {
+  SLUICE_LAZY std::size_t running() const {
     auto const& all = state_.running;
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](auto const& s) { return !s->ended; }));
   }
@@ -163,22 +150,19 @@ class Loop {
  private:
   friend AtEnd<Loop>;
 
-  template <class = void>
-  void end() {
+  SLUICE_LAZY void end() {
     for (auto const& s : state_.running) state_.cache.give_back(s->base, s->slot_count, false);
     while (state_.cache.evict()) {
     }
   }
 
   /// Throws if a function that settled() calls calls `function`.
-  template <class = void>
-  void alone(char const* function) const {
+  SLUICE_LAZY void alone(char const* function) const {
     if (state_.running.visited())
       throw std::logic_error(std::string("sluice: ") + function +
                              " from a function that settled() calls: call it when settled() has returned");
   }
-  template <class = void>
-  bool settle(Running& s) {
+  SLUICE_LAZY bool settle(Running& s) {
     settled_.clear();
     if (!s.prefill.done()) return true;
     try {

@@ -26,8 +26,7 @@ consteval bool takes_shared_edits() {
 class OwnEdits {
  public:
   /// The queries as the expander takes them. Valid until the next call.
-  template <class = void>
-  std::span<Query const> of(std::span<Query const> queries, bool takes_shared) {
+  SLUICE_LAZY std::span<Query const> of(std::span<Query const> queries, bool takes_shared) {
     auto const stays = [=](Query const& query) { return query.shared == nullptr || (takes_shared && query.plain()); };
     if (std::all_of(queries.begin(), queries.end(), stays)) return queries;
     queries_.assign(queries);
@@ -38,8 +37,7 @@ class OwnEdits {
   }
 
  private:
-  template <class = void>
-  void copy(Query& query, std::vector<Edit>& edits) {
+  SLUICE_LAZY void copy(Query& query, std::vector<Edit>& edits) {
     named_.clear();
     for (auto const& own : query.edits) named_.push_back(own.token);
     std::sort(named_.begin(), named_.end());

@@ -37,8 +37,7 @@ class Planning {
 
   /// Makes the plan of a step. `chosen` is in the order of slots. If a search throws or plans what cannot be run, its sentence
   /// ends; the others are not affected.
-  template <class = void>
-  void make(Buffer<Running*> const& chosen) {
+  SLUICE_LAZY void make(Buffer<Running*> const& chosen) {
     step_.clear();
     forking_.clear();
     for (auto* s : chosen)
@@ -64,8 +63,7 @@ class Planning {
  private:
   /// Adds a sentence's plan to the step's, or ends the sentence. `parent`: the slot from which a prefix of its prompt is
   /// forked, if any.
-  template <class = void>
-  void add_plan(Running& s, std::optional<Slot> parent) {
+  SLUICE_LAZY void add_plan(Running& s, std::optional<Slot> parent) {
     auto const mark = PlanMark::of(step_);
     try {
       plan_one(s, mark);
@@ -82,8 +80,7 @@ class Planning {
   }
 
   /// Sorts the parts of the sentences by their slots.
-  template <class = void>
-  void arrange(Buffer<Running*> const& chosen) {
+  SLUICE_LAZY void arrange(Buffer<Running*> const& chosen) {
     sorted_.clear();
     for (auto* s : chosen) {
       auto const [from, to] = s->part;
@@ -101,8 +98,7 @@ class Planning {
   }
 
   /// Adds the plan of one sentence, and checks it.
-  template <class = void>
-  void plan_one(Running& s, PlanMark const& mark) {
+  SLUICE_LAZY void plan_one(Running& s, PlanMark const& mark) {
     PlanRules const rules{.base = s.base,
                           .slot_count = s.slot_count,
                           .abilities = state_.model.abilities,

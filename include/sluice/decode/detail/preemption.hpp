@@ -16,8 +16,7 @@
 namespace sluice::inline v0::detail {
 
 /// Whether the exception is NoRoom.
-template <class = void>
-bool is_no_room(std::exception_ptr const& problem) {
+SLUICE_LAZY bool is_no_room(std::exception_ptr const& problem) {
   if (problem == nullptr) return false;
   try {
     std::rethrow_exception(problem);
@@ -35,8 +34,7 @@ class Preemption {
   Preemption(LoopState& state, WaitingQueue& waiting) : state_(state), waiting_(waiting) {}
 
   /// Preempts one sentence. Call it for the youngest first, so that the queue has them in their order.
-  template <class = void>
-  void preempt(Running& s) {
+  SLUICE_LAZY void preempt(Running& s) {
     waiting_.push_front(s.id, std::move(s.request));
     s.ended = true;
     state_.cache.give_back(s.base, s.slot_count, false);

@@ -27,8 +27,7 @@ namespace sluice::inline v0::detail {
 /// run when all other tokens have been fed. If the model is ragged and takes blocks, a row feeds as many tokens as allowed.
 class Prefill {
  public:
-  template <class = void>
-  void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
+  SLUICE_LAZY void reset(std::span<Token const> prompt, std::span<Token const> prefix, Abilities abilities) {
     tokens_.assign(prompt.begin(), prompt.end());
     tokens_.insert(tokens_.end(), prefix.begin(), prefix.end());
     prompt_ = prompt.size();
@@ -52,14 +51,8 @@ class Prefill {
 
   /// Whether nothing has been fed yet, and a prefix of the prompt could be forked from another slot.
   bool fresh() const { return fed_ == 0 && !asked_ && prompt_ > 1; }
-  template <class = void>
-  std::span<Token const> rest() const {
-    return std::span(tokens_).subspan(fed_);
-  }  ///< tokens not fed yet
-  template <class = void>
-  std::span<Token const> prompt() const {
-    return std::span(tokens_).first(prompt_);
-  }
+  SLUICE_LAZY std::span<Token const> rest() const { return std::span(tokens_).subspan(fed_); }  ///< tokens not fed yet
+  SLUICE_LAZY std::span<Token const> prompt() const { return std::span(tokens_).first(prompt_); }
   /// Tokens that the next row can feed if `count` tokens of the prompt are forked.
   std::int32_t next(std::int32_t count = 0) const {
     return blocks_ ? static_cast<std::int32_t>(tokens_.size() - fed_) - count : 1;
@@ -70,8 +63,7 @@ class Prefill {
   void skip(std::size_t count) { fed_ = count; }
 
   /// Plans the next row, of at most `most` tokens if it can be split, or adds the search's first plan.
-  template <class = void>
-  void plan(AnySearch& search, StepPlan& step, PlanRules const& rules, std::size_t most) {
+  SLUICE_LAZY void plan(AnySearch& search, StepPlan& step, PlanRules const& rules, std::size_t most) {
     if (!asked_ && tokens_.size() == 1) {
       Plan plan(step, rules.base);
       search.plan(plan);
@@ -86,8 +78,7 @@ class Prefill {
   }
 
   /// Takes the answer. Returns the part of it that is the search's: empty until done().
-  template <class = void>
-  Expansion advance(Expansion const& answer) {
+  SLUICE_LAZY Expansion advance(Expansion const& answer) {
     auto const own = own_ == all ? answer.size() : own_;
     auto const before = answer.size() - own;
     for (std::size_t j = 0; j < before; ++j) {
@@ -104,8 +95,7 @@ class Prefill {
   }
 
   /// Puts the prefix in front of the search's tokens.
-  template <class = void>
-  void complete(Result& result) const {
+  SLUICE_LAZY void complete(Result& result) const {
     if (tokens_.size() == prompt_) return;
     for (auto& h : result.hypotheses) {
       h.tokens.insert(h.tokens.begin(), prefix().begin(), prefix().end());
@@ -114,22 +104,17 @@ class Prefill {
       for (auto const x : h.log_probs) h.log_prob += static_cast<double>(x);
     }
   }
-  template <class = void>
-  void complete(std::vector<Token>& settled) const {
+  SLUICE_LAZY void complete(std::vector<Token>& settled) const {
     settled.insert(settled.begin(), prefix().begin(), prefix().end());
   }
 
  private:
   static constexpr auto all = static_cast<std::size_t>(-1);
 
-  template <class = void>
-  std::span<Token const> prefix() const {
-    return std::span(tokens_).subspan(prompt_);
-  }
+  SLUICE_LAZY std::span<Token const> prefix() const { return std::span(tokens_).subspan(prompt_); }
 
   /// Gets the search's first plan, with slots numbered from 0.
-  template <class = void>
-  void ask(AnySearch& search, PlanRules const& rules) {
+  SLUICE_LAZY void ask(AnySearch& search, PlanRules const& rules) {
     first_.clear();
     Plan plan(first_, 0);
     search.plan(plan);
@@ -143,8 +128,7 @@ class Prefill {
   }
 
   /// Whether the first plan is one row that can feed the tokens before it too.
-  template <class = void>
-  bool widens() const {
+  SLUICE_LAZY bool widens() const {
     if (first_.rows.size() != 1) return false;
     auto const& row = first_.rows.front();
     return row.to == 0 && row.depths == nullptr && row.length == held() &&
@@ -152,8 +136,7 @@ class Prefill {
   }
 
   /// Adds the first plan, with the `more` tokens before it in its row.
-  template <class = void>
-  void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
+  SLUICE_LAZY void plan_first(StepPlan& step, Slot base, std::size_t more = 0) {
     auto const group = step.groups.size();
     step.groups.append(first_.groups);
     auto const lines = ask_before(step, more);
@@ -174,8 +157,7 @@ class Prefill {
   }
 
   /// Adds a row of `count` tokens that does not feed the last.
-  template <class = void>
-  void plan_row(StepPlan& step, Slot base, std::size_t count) {
+  SLUICE_LAZY void plan_row(StepPlan& step, Slot base, std::size_t count) {
     step.groups.push_back({});
     auto const tokens = std::span<Token const>(tokens_).subspan(fed_, count);
     auto lines = ask_before(step, count);
@@ -189,8 +171,7 @@ class Prefill {
   }
 
   /// Asks for the log-probabilities of the prefix tokens that follow the next `count` tokens. Returns how many lines that is.
-  template <class = void>
-  std::int32_t ask_before(StepPlan& step, std::size_t count) {
+  SLUICE_LAZY std::int32_t ask_before(StepPlan& step, std::size_t count) {
     first_line_ = (std::max)(prompt_ - 1, fed_);
     std::int32_t lines = 0;
     for (auto i = first_line_; scored_ && i < fed_ + count; ++i, ++lines)

@@ -32,8 +32,7 @@ class PrefixCache {
   explicit PrefixCache(LoopState& state) : state_(state) {}
 
   /// The longest match among kept slots and the slots of running sentences, which come first where they lack few tokens.
-  template <class = void>
-  PrefixMatch find(std::span<Token const> prompt) {
+  SLUICE_LAZY PrefixMatch find(std::span<Token const> prompt) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
       for (auto const& s : state_.running) all_of(*s, look);
@@ -42,8 +41,7 @@ class PrefixCache {
 
   /// The longest match among the slots that the planned step may fork from: kept slots, slots that a row of the step continues,
   /// and slots of sentences that are not in the step.
-  template <class = void>
-  PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
+  SLUICE_LAZY PrefixMatch find_during_step(std::span<Token const> prompt, StepPlan const& step) {
     return best(prompt, [&](auto&& look) {
       for (auto const slot : state_.cache.kept()) look(slot);
       for (auto const& row : step.rows) look(row.from);
@@ -53,8 +51,7 @@ class PrefixCache {
   }
 
   /// How many tokens of the prompt of `s` older sentences are about to feed.
-  template <class = void>
-  std::int32_t about_to_be_fed(Running const& s) const {
+  SLUICE_LAZY std::int32_t about_to_be_fed(Running const& s) const {
     std::size_t most = 0;
     auto const mine = s.prefill.prompt().first(s.prefill.shareable());
     for (auto const& other : state_.running) {

@@ -27,9 +27,8 @@ class Results {
   explicit Results(LoopState& state) : state_(state) {}
 
   /// Ends a sentence. The result has the hypotheses so far if the state is `usable`.
-  template <class = void>
-  void finish(Running& s, Failure why = Failure::none, std::string message = {}, std::exception_ptr cause = {},
-              bool usable = true) {
+  SLUICE_LAZY void finish(Running& s, Failure why = Failure::none, std::string message = {},
+                          std::exception_ptr cause = {}, bool usable = true) {
     Result result{.id = s.id};
     if (usable && s.prefill.done()) try {
         s.search->finish(result);
@@ -52,25 +51,21 @@ class Results {
   }
 
   /// Ends a sentence whose search or source has just thrown. To be called in the handler.
-  template <class = void>
-  void finish_by_exception(Running& s, Failure why) {
+  SLUICE_LAZY void finish_by_exception(Running& s, Failure why) {
     finish(s, why, describe(std::current_exception()), std::current_exception(), false);
   }
 
   /// Gives a result to a request that has never been started.
-  template <class = void>
-  void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
+  SLUICE_LAZY void refuse(std::uint64_t id, Failure why, std::string message, std::exception_ptr cause = {}) {
     Result result{.id = id};
     result.fail(why, std::move(message), std::move(cause));
     deliver(std::move(result));
   }
-  template <class = void>
-  void refuse_by_exception(std::uint64_t id, Failure why) {
+  SLUICE_LAZY void refuse_by_exception(std::uint64_t id, Failure why) {
     refuse(id, why, describe(std::current_exception()), std::current_exception());
   }
 
-  template <class = void>
-  bool poll(Result& result) {
+  SLUICE_LAZY bool poll(Result& result) {
     if (taken_ == queue_.size()) return false;
     result = std::move(queue_[taken_++]);
     if (taken_ == queue_.size()) queue_.clear(), taken_ = 0;
@@ -82,8 +77,7 @@ class Results {
   static bool state_is_valid(Failure why) {
     return why == Failure::none || why == Failure::late || why == Failure::cancelled || why == Failure::no_token_left;
   }
-  template <class = void>
-  void deliver(Result result) {
+  SLUICE_LAZY void deliver(Result result) {
     ++state_.statistics.sentences;
     state_.tell([&](AnyTrace& trace) { trace.ended(result); });
     queue_.push_back(std::move(result));

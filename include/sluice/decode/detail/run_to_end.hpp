@@ -14,8 +14,7 @@
 namespace sluice::inline v0::detail {
 
 /// Steps until nothing is left and hands out every result. If a step throws and no sentence has failed, ends all.
-template <class = void>
-void run_to_end(LoopHandle& loop, ResultOrder order, std::function<void(Result&&)> const& sink);
+SLUICE_LAZY void run_to_end(LoopHandle& loop, ResultOrder order, std::function<void(Result&&)> const& sink);
 SLUICE_FUNCTION_IN_LIBRARY(void run_to_end<void>(LoopHandle&, ResultOrder, std::function<void(Result&&)> const&))
 
 }  // namespace sluice::inline v0::detail

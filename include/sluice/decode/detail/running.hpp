@@ -54,8 +54,7 @@ class Roster {
   explicit Roster(AnySearches const& searches) : searches_(searches) {}
 
   /// Memory for a sentence. Pass it to add() or give_back().
-  template <class = void>
-  std::unique_ptr<Running> take() {
+  SLUICE_LAZY std::unique_ptr<Running> take() {
     if (!spare_.empty()) {
       auto one = std::move(spare_.back());
       spare_.pop_back();
@@ -65,18 +64,11 @@ class Roster {
     one->plain = searches_.make();
     return one;
   }
-  template <class = void>
-  void give_back(std::unique_ptr<Running> one) {
-    spare_.push_back(std::move(one));
-  }
-  template <class = void>
-  void add(std::unique_ptr<Running> one) {
-    alive_.push_back(std::move(one));
-  }
+  SLUICE_LAZY void give_back(std::unique_ptr<Running> one) { spare_.push_back(std::move(one)); }
+  SLUICE_LAZY void add(std::unique_ptr<Running> one) { alive_.push_back(std::move(one)); }
 
   /// Removes the sentences that have ended. During a Visit: does nothing, the end of the visit does it.
-  template <class = void>
-  void sweep() {
+  SLUICE_LAZY void sweep() {
     if (visited_) return;
     std::size_t kept = 0;
     for (auto& one : alive_) {
@@ -93,17 +85,13 @@ class Roster {
   // NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): AtEnd destroys
   class Visit {
    public:
-    template <class = void>
-    explicit Visit(Roster& roster) : roster_(roster) {
-      roster_.visited_ = true;
-    }
+    SLUICE_LAZY explicit Visit(Roster& roster) : roster_(roster) { roster_.visited_ = true; }
     Visit(Visit const&) = delete;
     Visit& operator=(Visit const&) = delete;
 
    private:
     friend AtEnd<Visit>;
-    template <class = void>
-    void end() {
+    SLUICE_LAZY void end() {
       roster_.visited_ = false;
       roster_.sweep();
     }

@@ -39,16 +39,14 @@ class Serving {
   using Clock = ServerClock;
 
   /// \param settles  whether the searches can say which tokens are settled
-  template <class = void>
-  Serving(L& loop, ServerOptions const& options, bool settles)
+  SLUICE_LAZY Serving(L& loop, ServerOptions const& options, bool settles)
       : options_(options), loop_(loop), settles_(settles), worker_([this] { work(); }) {}
   Serving(Serving const&) = delete;
   Serving& operator=(Serving const&) = delete;
 
   /// Queues a request and returns its id (0, 1, 2 ...). Returns nothing, and never calls `done`, if the request is refused: the
   /// server is closed, or the queue is full and ServerOptions::full says refuse (or this is the worker's thread).
-  template <class = void>
-  std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) {
+  SLUICE_LAZY std::optional<std::uint64_t> submit(std::unique_ptr<AnyRequest> request, Delivery delivery) {
     std::unique_lock lock(mutex_);
     auto const free = [this] { return closed_ || queued_ < options_.queue; };
     if (options_.full == ServerOptions::Full::wait && std::this_thread::get_id() != worker_id_) room_.wait(lock, free);
@@ -62,8 +60,7 @@ class Serving {
   }
 
   /// Ends a request with Failure::cancelled and the hypotheses so far, before the next step. Does nothing if it has ended.
-  template <class = void>
-  void cancel(std::uint64_t id) {
+  SLUICE_LAZY void cancel(std::uint64_t id) {
     {
       std::lock_guard const lock(mutex_);
       withdrawn_.push_back(id);
@@ -73,8 +70,7 @@ class Serving {
 
   /// Lets `change` add to the source of a request, before the next step. If it throws, the request ends with Failure::source. Does nothing
   /// if it has ended.
-  template <class = void>
-  void append(std::uint64_t id, std::function<void(AnyRequest&)> change) {
+  SLUICE_LAZY void append(std::uint64_t id, std::function<void(AnyRequest&)> change) {
     {
       std::lock_guard const lock(mutex_);
       appended_.push_back({id, std::move(change)});
@@ -83,8 +79,7 @@ class Serving {
   }
 
   /// Refuses requests from now on; serves those in the queue.
-  template <class = void>
-  void close() {
+  SLUICE_LAZY void close() {
     {
       std::lock_guard const lock(mutex_);
       closed_ = true;
@@ -93,21 +88,18 @@ class Serving {
   }
 
   /// Waits until every request has been answered. Not from a callback.
-  template <class = void>
-  void drain() {
+  SLUICE_LAZY void drain() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] { return open_ == 0; });
   }
 
   /// Requests that have no result yet.
-  template <class = void>
-  std::size_t open() const {
+  SLUICE_LAZY std::size_t open() const {
     std::lock_guard const lock(mutex_);
     return open_;
   }
   /// As of the last step.
-  template <class = void>
-  Statistics statistics() const {
+  SLUICE_LAZY Statistics statistics() const {
     std::lock_guard const lock(mutex_);
     return statistics_;
   }
@@ -115,8 +107,7 @@ class Serving {
  private:
   friend AtEnd<Serving>;
   /// Ends what is left with Failure::cancelled, and delivers the results.
-  template <class = void>
-  void end() {
+  SLUICE_LAZY void end() {
     {
       std::lock_guard const lock(mutex_);
       closed_ = stop_ = true;
@@ -140,8 +131,7 @@ class Serving {
   };
   using Deadline = std::pair<Clock::time_point, std::uint64_t>;
 
-  template <class = void>
-  void work() {
+  SLUICE_LAZY void work() {
     {
       std::lock_guard const lock(mutex_);
       worker_id_ = std::this_thread::get_id();
@@ -166,8 +156,7 @@ class Serving {
   }
 
   /// Gives the decoder the new requests and cancellations; false when it is time to stop.
-  template <class = void>
-  bool take() {
+  SLUICE_LAZY bool take() {
     auto stop = false;
     {
       std::lock_guard const lock(mutex_);
@@ -195,8 +184,7 @@ class Serving {
     return !stop;
   }
 
-  template <class = void>
-  void expire() {
+  SLUICE_LAZY void expire() {
     if (deadlines_.empty()) return;
     auto const now = Clock::now();
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
@@ -206,8 +194,7 @@ class Serving {
     }
   }
 
-  template <class = void>
-  void tell() {
+  SLUICE_LAZY void tell() {
     if (listeners_ == 0) return;
     loop_.settled([this](std::uint64_t id) { return in_flight_.find(id)->second.delivery.delta != nullptr; },
                   [this](std::uint64_t id, std::span<Token const> tokens) {
@@ -218,8 +205,7 @@ class Serving {
                   });
   }
 
-  template <class = void>
-  void deliver() {
+  SLUICE_LAZY void deliver() {
     std::size_t count = 0;
     for (Result result; loop_.poll(result); result = {}, ++count) {
       auto const found = in_flight_.find(result.id);
@@ -237,8 +223,7 @@ class Serving {
     if (queued_ < options_.queue || open_ == 0) room_.notify_all();
   }
 
-  template <class = void>
-  void sleep() {
+  SLUICE_LAZY void sleep() {
     std::unique_lock lock(mutex_);
     auto const something = [this] { return stop_ || !inbox_.empty() || !appended_.empty() || !withdrawn_.empty(); };
     if (deadlines_.empty()) wake_.wait(lock, something);

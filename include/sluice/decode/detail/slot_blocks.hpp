@@ -26,8 +26,7 @@ class SlotLedger {
   explicit SlotLedger(std::int32_t limit) : limit_(limit) {}
 
   /// Allocates a block and returns its first slot; nothing if none is free below the limit.
-  template <class = void>
-  std::optional<Slot> take(std::int32_t size) {
+  SLUICE_LAZY std::optional<Slot> take(std::int32_t size) {
     for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
       if (gap->size < size) continue;
       auto const first = gap->first;
@@ -51,16 +50,14 @@ class SlotLedger {
   std::int32_t const* held(Slot first) const { return &held_[static_cast<std::size_t>(first)]; }
 
   /// Notes that the slots are empty. Returns those that were not empty before; valid until the next call.
-  template <class = void>
-  std::span<Slot const> release(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY std::span<Slot const> release(std::span<Slot const> slot_numbers) {
     releasing_.clear();
     for (auto const slot : slot_numbers) release(slot);
     return releasing_;
   }
 
   /// Frees a block. Returns what release() of its slots returns.
-  template <class = void>
-  std::span<Slot const> give_back(Slot first, std::int32_t size) {
+  SLUICE_LAZY std::span<Slot const> give_back(Slot first, std::int32_t size) {
     releasing_.clear();
     if (size == 0) return {};
     for (auto slot = first; slot < first + size; ++slot) release(slot);
@@ -82,8 +79,7 @@ class SlotLedger {
     Slot first;
     std::int32_t size;
   };
-  template <class = void>
-  void release(Slot slot) {
+  SLUICE_LAZY void release(Slot slot) {
     if (held_[static_cast<std::size_t>(slot)] == nothing) return;
     held_[static_cast<std::size_t>(slot)] = nothing;
     releasing_.push_back(slot);
@@ -99,42 +95,31 @@ class SlotLedger {
 /// The slots of a model. Tells the model which slots are released. If `counts`, follows which tokens each slot holds.
 class SlotBlocks {
  public:
-  template <class = void>
-  SlotBlocks(AnyModelSide& model, bool counts) : model_(model), follows_(counts), ledger_(model.limits.slot_count) {}
+  SLUICE_LAZY SlotBlocks(AnyModelSide& model, bool counts)
+      : model_(model), follows_(counts), ledger_(model.limits.slot_count) {}
 
-  template <class = void>
-  std::optional<Slot> take(std::int32_t size) {
-    return ledger_.take(size);
-  }
+  SLUICE_LAZY std::optional<Slot> take(std::int32_t size) { return ledger_.take(size); }
   /// A sentence has been started there.
-  template <class = void>
-  void start(Slot slot) {
+  SLUICE_LAZY void start(Slot slot) {
     ledger_.hold(slot, 0);
     clear(slot);
   }
   /// Updates the tree of tokens for rows that are about to run.
-  template <class = void>
-  void follow(std::span<Row const> rows) {
+  SLUICE_LAZY void follow(std::span<Row const> rows) {
     if (follows_) tree_.apply(rows);
   }
   /// Notes how many tokens the slots hold after these rows.
-  template <class = void>
-  void hold(std::span<Row const> rows) {
+  SLUICE_LAZY void hold(std::span<Row const> rows) {
     for (auto const& row : rows) ledger_.hold(row.to, row.length + static_cast<std::int32_t>(row.kept()));
   }
   /// See SlotLedger.
-  template <class = void>
-  std::int32_t const* held(Slot first) const {
-    return ledger_.held(first);
-  }
-  template <class = void>
-  void release(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY std::int32_t const* held(Slot first) const { return ledger_.held(first); }
+  SLUICE_LAZY void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) clear(slot);
     tell(ledger_.release(slot_numbers));
   }
   /// Frees a block, and releases what the model still holds in it.
-  template <class = void>
-  void give_back(Slot first, std::int32_t size) {
+  SLUICE_LAZY void give_back(Slot first, std::int32_t size) {
     for (auto slot = first; slot < first + size; ++slot) clear(slot);
     tell(ledger_.give_back(first, size));
   }
@@ -143,12 +128,10 @@ class SlotBlocks {
   TokenTree const& tree() const { return tree_; }
 
  private:
-  template <class = void>
-  void clear(Slot slot) {
+  SLUICE_LAZY void clear(Slot slot) {
     if (follows_) tree_.clear(slot);
   }
-  template <class = void>
-  void tell(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void tell(std::span<Slot const> slot_numbers) {
     if (!slot_numbers.empty()) model_.release(slot_numbers);
   }
 

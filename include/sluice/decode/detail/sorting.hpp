@@ -18,8 +18,7 @@
 namespace sluice::inline v0::detail {
 
 /// Sorts `indices` by their keys, which are all different.
-template <class = void>
-void sort_by(std::vector<std::int32_t>& indices, std::span<std::int64_t const> keys) {
+SLUICE_LAZY void sort_by(std::vector<std::int32_t>& indices, std::span<std::int64_t const> keys) {
   std::sort(indices.begin(), indices.end(), [keys](std::int32_t a, std::int32_t b) {
     return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
   });
@@ -27,8 +26,7 @@ void sort_by(std::vector<std::int32_t>& indices, std::span<std::int64_t const> k
 
 /// For models that are not ragged: keeps those of `indices` that can share a step. These are as long as the shortest, with the
 /// same block length.
-template <class = void>
-void keep_alike(std::vector<std::int32_t>& indices, std::span<Live const> live) {
+SLUICE_LAZY void keep_alike(std::vector<std::int32_t>& indices, std::span<Live const> live) {
   auto const at = [live](std::int32_t i) -> Live const& { return live[static_cast<std::size_t>(i)]; };
   auto first = at(indices.front());
   for (auto const i : indices)
@@ -37,8 +35,7 @@ void keep_alike(std::vector<std::int32_t>& indices, std::span<Live const> live) 
 }
 
 /// The indices of `lengths`, longest first; equal lengths stay in their order.
-template <class = void>
-void longest_first(std::span<std::int32_t const> lengths, Buffer<std::size_t>& order) {
+SLUICE_LAZY void longest_first(std::span<std::int32_t const> lengths, Buffer<std::size_t>& order) {
   order.resize(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [lengths](std::size_t a, std::size_t b) {

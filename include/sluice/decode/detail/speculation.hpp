@@ -26,13 +26,11 @@ namespace sluice::inline v0::detail {
 /// model and search support guesses. Learns what guesses cost and bring.
 class Speculation {
  public:
-  template <class = void>
-  Speculation(LoopState& state, Results& results)
+  SLUICE_LAZY Speculation(LoopState& state, Results& results)
       : state_(state), results_(results), on_(state.model.proposes && state.searches.drafts) {}
 
   /// To be called after a step has run: notes how long it and its guesses took.
-  template <class = void>
-  void learn(Step const& step) {
+  SLUICE_LAZY void learn(Step const& step) {
     drafts_.clear();
     if (!on_) return;
     auto const& seconds = state_.statistics.seconds;
@@ -53,8 +51,7 @@ class Speculation {
   }
 
   /// Asks a sentence that continues whether it wants guesses.
-  template <class = void>
-  void ask(Running& s) {
+  SLUICE_LAZY void ask(Running& s) {
     if (!on_ || !s.prefill.done()) return;
     Draft draft{.slot = s.base,
                 .costs = policy_.costs(),
@@ -70,8 +67,7 @@ class Speculation {
   }
 
   /// Has the model guess for all sentences that want it. If it throws, these sentences end.
-  template <class = void>
-  void propose(Step& step) {
+  SLUICE_LAZY void propose(Step& step) {
     if (drafts_.empty()) return;
     state_.stopwatch.book(state_.statistics.seconds.search);
     try {

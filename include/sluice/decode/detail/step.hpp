@@ -36,31 +36,25 @@ namespace sluice::inline v0::detail {
 /// Joins the plans of the sentences that the schedule chose into one call of the model.
 class Step {
  public:
-  template <class = void>
-  Step(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
+  SLUICE_LAZY Step(LoopState& state, Results& results, StepCapacity& capacity, Preemption& preemption)
       : state_(state), results_(results), capacity_(capacity), preemption_(preemption), planning_(state, results) {}
 
   /// The sentences in the step; empty if none is running.
   Buffer<Running*> const& chosen() const { return chosen_; }
-  template <class = void>
-  StepPlan const& plan() const {
-    return planning_.plan();
-  }
+  SLUICE_LAZY StepPlan const& plan() const { return planning_.plan(); }
   /// The exception of model or expander in this step, or null.
   std::exception_ptr const& problem() const { return problem_; }
   /// Whether the step was not run because the KV cache has no room for it.
   bool no_room() const { return no_room_; }
 
   /// Looks how far the sources of all sentences have grown.
-  template <class = void>
-  void look() {
+  SLUICE_LAZY void look() {
     if (!state_.model.grows) return;
     for (auto const& s : state_.running)
       if (!s->growth.over) s->growth = state_.model.growth(s->request->source());
   }
   /// Lets the schedule choose the sentences of the step. None: all wait for more of their sources, or none is running.
-  template <class = void>
-  void choose() {
+  SLUICE_LAZY void choose() {
     auto& running = state_.running;
     do pick();
     while (!capacity_.fit(live_, picked_));
@@ -83,14 +77,10 @@ class Step {
   }
 
   /// Makes the plan of the step.
-  template <class = void>
-  void make_plan() {
-    planning_.make(chosen_);
-  }
+  SLUICE_LAZY void make_plan() { planning_.make(chosen_); }
 
   /// Runs the model and the expander.
-  template <class = void>
-  void run() {
+  SLUICE_LAZY void run() {
     answers_ = {}, problem_ = nullptr, no_room_ = false, refusal_ = nullptr;
     if (plan().rows.empty()) return;
     state_.cache.slot_blocks.follow(plan().rows);
@@ -118,8 +108,7 @@ class Step {
   }
 
   /// Gives one sentence its part of the answer; false if it has ended.
-  template <class = void>
-  bool advance(Running& s) {
+  SLUICE_LAZY bool advance(Running& s) {
     if (s.ended) return false;
     if (problem_ != nullptr && s.rows() > 0) {
       results_.finish(s, Failure::model, describe(problem_), problem_);
@@ -152,8 +141,7 @@ class Step {
   }
 
   /// After a step for which there was no room: preempts the sentences in it. A sentence that was alone ends.
-  template <class = void>
-  void preempt_step() {
+  SLUICE_LAZY void preempt_step() {
     auto const alive = state_.running.size();
     auto const alone = alive == 1 && state_.cache.kept().empty();
     while (state_.cache.evict()) {
@@ -167,8 +155,7 @@ class Step {
   }
 
   /// Model::propose threw: ends or preempts a sentence that asked for guesses, and notes the exception.
-  template <class = void>
-  void fail(Running& s, std::exception_ptr const& problem) {
+  SLUICE_LAZY void fail(Running& s, std::exception_ptr const& problem) {
     if (is_no_room(problem)) {
       if (state_.running.size() == 1) return results_.finish(s, Failure::no_room, describe(problem));
       state_.cache.stop_admission();
@@ -180,16 +167,14 @@ class Step {
 
  private:
   /// Tokens of trees that no slot holds after the step.
-  template <class = void>
-  std::int64_t discarded_tokens() const {
+  SLUICE_LAZY std::int64_t discarded_tokens() const {
     std::int64_t sum = 0;
     for (auto const& row : plan().rows) sum += static_cast<std::int64_t>(row.tokens.size() - row.kept());
     return sum;
   }
 
   /// The queries of Request::confidence; nullptr: no request in the step asks.
-  template <class = void>
-  ExtraQueries const* extra_queries() {
+  SLUICE_LAZY ExtraQueries const* extra_queries() {
     auto const asks = [](Running const* s) { return s->confidence.asks() && s->lines() > 0 && !s->ended; };
     if (std::none_of(chosen_.begin(), chosen_.end(), asks)) return nullptr;
     extra_.queries.assign(plan().queries.size(), {.best = 0, .normalise = false});
@@ -208,8 +193,7 @@ class Step {
   }
 
   /// Gives sentences what the model attached to their lines.
-  template <class = void>
-  void attach() {
+  SLUICE_LAZY void attach() {
     auto const attached = state_.model.attachments(plan().queries.size());
     if (attached.values.rows == 0) return;
     for (auto* s : chosen_)
@@ -219,8 +203,7 @@ class Step {
   }
 
   /// Asks the schedule, and checks its choice.
-  template <class = void>
-  void pick() {
+  SLUICE_LAZY void pick() {
     picked_.clear();
     list_running(state_, results_, live_);
     if (state_.running.empty()) return;
@@ -228,8 +211,7 @@ class Step {
     pick(live_);
   }
   /// Leaves out sentences that wait for more of their source.
-  template <class = void>
-  void pick_awake() {
+  SLUICE_LAZY void pick_awake() {
     awake_.clear(), awake_live_.clear();
     for (std::size_t i = 0; i < live_.size(); ++i) {
       auto const& s = state_.running[i];
@@ -240,8 +222,7 @@ class Step {
     pick(awake_live_);
     for (auto& i : picked_) i = awake_[static_cast<std::size_t>(i)];
   }
-  template <class = void>
-  void pick(Buffer<Live> const& live) {
+  SLUICE_LAZY void pick(Buffer<Live> const& live) {
     auto const alive = live.size();
     state_.schedule.select(live, picked_);
     if (picked_.empty())

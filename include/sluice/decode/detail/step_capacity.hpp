@@ -31,8 +31,7 @@ class StepCapacity {
       : state_(state), preemption_(preemption), prefix_cache_(state), prompt_chunk_(prompt_chunk) {}
 
   /// Removes from `picked` what cannot step. False: a sentence was preempted, and the schedule must choose again.
-  template <class = void>
-  bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
+  SLUICE_LAZY bool fit(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     if (picked.empty()) return true;
     std::sort(picked.begin(), picked.end());  // the oldest first
     if (state_.cache.caches_prefixes()) wait_for_prefixes(picked);
@@ -40,8 +39,7 @@ class StepCapacity {
     return !state_.cache.limited() || fit_cache(live, picked);
   }
 
-  template <class = void>
-  std::string too_long() const {
+  SLUICE_LAZY std::string too_long() const {
     return "the model has room for " + std::to_string(state_.cache.capacity()) +
            " tokens in all its slots: not enough for this sentence alone";
   }
@@ -50,8 +48,7 @@ class StepCapacity {
   Running& at(std::int32_t i) { return state_.running[static_cast<std::size_t>(i)]; }
 
   /// A sentence waits if an older one is about to feed a prefix of its prompt.
-  template <class = void>
-  void wait_for_prefixes(std::vector<std::int32_t>& picked) {
+  SLUICE_LAZY void wait_for_prefixes(std::vector<std::int32_t>& picked) {
     auto const waits = [&](std::int32_t i) {
       auto& s = at(i);
       if (!s.prefill.fresh()) return false;
@@ -63,8 +60,7 @@ class StepCapacity {
   }
 
   /// Chunked prefill: divides the prompt tokens that the step may feed.
-  template <class = void>
-  void chunk_prompts(std::vector<std::int32_t>& picked) {
+  SLUICE_LAZY void chunk_prompts(std::vector<std::int32_t>& picked) {
     auto left = prompt_chunk_ > 0 ? prompt_chunk_ : (std::numeric_limits<std::int32_t>::max)();
     std::erase_if(picked, [&](std::int32_t i) {
       auto& s = at(i);
@@ -77,8 +73,7 @@ class StepCapacity {
   }
 
   /// Counts the most tokens that each sentence could need. What it shares or releases is known only when it plans.
-  template <class = void>
-  bool fit_cache(std::span<Live const> live, std::vector<std::int32_t>& picked) {
+  SLUICE_LAZY bool fit_cache(std::span<Live const> live, std::vector<std::int32_t>& picked) {
     auto const need = [&](std::int32_t i) -> std::int64_t {
       return at(i).prefill.done() ? live[static_cast<std::size_t>(i)].rows : at(i).chunk;
     };

@@ -21,8 +21,7 @@ class StepTimes {
 
   /// \param seconds  the time of a step, and of making the guesses that it verified
   /// \param guesses  of all sentences
-  template <class = void>
-  void note(double seconds, std::size_t sentences, std::size_t guesses) {
+  SLUICE_LAZY void note(double seconds, std::size_t sentences, std::size_t guesses) {
     if (!(seconds > 0) || sentences == 0) return;
     auto& row = rows_[row_of(sentences)];
     if (guesses == 0) return row[0].note(seconds, 1, 2 * row[0].value);
@@ -37,29 +36,25 @@ class StepTimes {
   }
 
   /// Seconds of a step of so many sentences without guesses; < 0: not known.
-  template <class = void>
-  double plain(std::size_t sentences) const {
+  SLUICE_LAZY double plain(std::size_t sentences) const {
     auto const& cell = rows_[row_of(sentences)][0];
     return cell.weight >= 2 ? cell.value : -1;
   }
 
   /// What so many guesses for each sentence add to such a step, as a fraction of it; < 0: not known. From about as many sentences,
   /// if it was measured for these alone. O(1).
-  template <class = void>
-  double added(std::size_t sentences, std::size_t guesses) const {
+  SLUICE_LAZY double added(std::size_t sentences, std::size_t guesses) const {
     auto const* const cell = nearest(sentences, guesses);
     return cell == nullptr ? -1 : (std::max)(cell->value, 0.0);
   }
   /// Steps from which that is known, at most 16.
-  template <class = void>
-  double weight(std::size_t sentences, std::size_t guesses) const {
+  SLUICE_LAZY double weight(std::size_t sentences, std::size_t guesses) const {
     auto const* const cell = nearest(sentences, guesses);
     return cell == nullptr ? 0 : cell->weight;
   }
 
   /// Makes room for news: what guesses add counts for no more than two steps.
-  template <class = void>
-  void fade() {
+  SLUICE_LAZY void fade() {
     for (auto& row : rows_)
       for (std::size_t g = 1; g <= most; ++g) row[g].weight = (std::min)(row[g].weight, 2.0);
   }
@@ -86,8 +81,7 @@ class StepTimes {
     return (std::min)(7 + 4 * octave + ((sentences >> (octave + 1)) & 3), row_count - 1);
   }
   /// The nearest cell that holds something, at most an octave away.
-  template <class = void>
-  Cell const* nearest(std::size_t sentences, std::size_t guesses) const {
+  SLUICE_LAZY Cell const* nearest(std::size_t sentences, std::size_t guesses) const {
     auto const g = std::clamp(guesses, std::size_t{1}, most);
     auto const row = row_of(sentences);
     for (std::size_t d = 0; d <= 4; ++d) {

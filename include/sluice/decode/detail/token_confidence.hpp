@@ -27,9 +27,8 @@ namespace sluice::inline v0::detail {
 class TokenConfidence {
  public:
   /// See AttachmentTree::begin.
-  template <class = void>
-  void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
-             std::size_t prompt) {
+  SLUICE_LAZY void begin(Confidence const& asked, Vocabulary const& vocabulary, Slot base, std::int32_t slot_count,
+                         std::size_t prompt) {
     asked_ = asked;
     if (!asked_.asks()) return;
     asked_.alternatives = (std::min)(asked.alternatives, vocabulary.size);  // bounds the memory
@@ -37,14 +36,10 @@ class TokenConfidence {
     for (auto const token : vocabulary.never) never_.push_back(Edit::forbid(token));
     kept_.begin(base, slot_count, prompt);
   }
-  template <class = void>
-  bool asks() const {
-    return asked_.asks();
-  }
+  SLUICE_LAZY bool asks() const { return asked_.asks(); }
 
   /// The query for every line.
-  template <class = void>
-  Query query(TokenSet const* shortlist) const {
+  SLUICE_LAZY Query query(TokenSet const* shortlist) const {
     return {.best = asked_.alternatives,
             .edits = never_,
             .stage = Stage::after_softmax,
@@ -53,8 +48,7 @@ class TokenConfidence {
   }
 
   /// Takes the sentence's rows of a step, and the answers for their lines.
-  template <class = void>
-  void apply(std::span<Row const> rows, Expansion const& answer) {
+  SLUICE_LAZY void apply(std::span<Row const> rows, Expansion const& answer) {
     auto const columns = 1 + 2 * std::ptrdiff_t{asked_.alternatives};
     numbers_.assign(answer.size() * static_cast<std::size_t>(columns), 0);
     widths_.clear();
@@ -69,8 +63,7 @@ class TokenConfidence {
   }
 
   /// Fills in Hypothesis::choices.
-  template <class = void>
-  void complete(std::vector<Hypothesis>& hypotheses) {
+  SLUICE_LAZY void complete(std::vector<Hypothesis>& hypotheses) {
     if (!asked_.asks()) return;
     std::vector<Hypothesis> all(hypotheses.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i].tokens = hypotheses[i].tokens;
@@ -85,8 +78,7 @@ class TokenConfidence {
   }
 
  private:
-  template <class = void>
-  Choice choice(std::span<float const> numbers, Token taken) const {
+  SLUICE_LAZY Choice choice(std::span<float const> numbers, Token taken) const {
     Choice one;
     if (numbers.empty()) return one;
     one.entropy = numbers[0];

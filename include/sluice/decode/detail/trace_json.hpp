@@ -16,8 +16,7 @@
 namespace sluice::inline v0::detail {
 
 /// The length in bytes of the first character of `text`; 0 if it does not begin with valid UTF-8 (Unicode 15, table 3-7).
-template <class = void>
-std::size_t utf8_character(std::string_view text) {
+SLUICE_LAZY std::size_t utf8_character(std::string_view text) {
   auto const at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   auto const inside = [&](std::size_t i, int low = 0x80, int high = 0xBF) { return at(i) >= low && at(i) <= high; };
   if (text.empty()) return 0;
@@ -31,8 +30,7 @@ std::size_t utf8_character(std::string_view text) {
   return 0;
 }
 
-template <class = void>
-bool is_utf8(std::string_view text) {
+SLUICE_LAZY bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     auto const bytes = utf8_character(text);
     if (bytes == 0) return false;
@@ -47,19 +45,16 @@ class JsonLine {
  public:
   /// \name Objects and arrays
   /// @{
-  template <class = void>
-  JsonLine& open(char bracket) {
+  SLUICE_LAZY JsonLine& open(char bracket) {
     separate();
     text_ += bracket, fresh_ = true;
     return *this;
   }
-  template <class = void>
-  JsonLine& close(char bracket) {
+  SLUICE_LAZY JsonLine& close(char bracket) {
     text_ += bracket, fresh_ = false;
     return *this;
   }
-  template <class = void>
-  JsonLine& key(std::string_view name) {
+  SLUICE_LAZY JsonLine& key(std::string_view name) {
     string(name);
     text_ += ':', fresh_ = true;
     return *this;
@@ -78,15 +73,13 @@ class JsonLine {
     text_ += "null";
     return *this;
   }
-  template <class = void>
-  JsonLine& boolean(bool x) {
+  SLUICE_LAZY JsonLine& boolean(bool x) {
     separate();
     text_ += x ? "true" : "false";
     return *this;
   }
   /// Invalid UTF-8 becomes U+FFFD.
-  template <class = void>
-  JsonLine& string(std::string_view text) {
+  SLUICE_LAZY JsonLine& string(std::string_view text) {
     separate();
     text_ += '"';
     while (!text.empty()) {
@@ -107,15 +100,13 @@ class JsonLine {
   }
 
   /// Returns the line so far, and begins the next.
-  template <class = void>
-  std::string_view finish() {
+  SLUICE_LAZY std::string_view finish() {
     text_ += '\n', done_.swap(text_), text_.clear(), fresh_ = true;
     return done_;
   }
 
  private:
-  template <class = void>
-  void separate() {
+  SLUICE_LAZY void separate() {
     if (!fresh_) text_ += ',';
     fresh_ = false;
   }
@@ -125,8 +116,7 @@ class JsonLine {
     text_.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
     return *this;
   }
-  template <class = void>
-  void escape(char c) {
+  SLUICE_LAZY void escape(char c) {
     constexpr auto hex = "0123456789abcdef";
     if (c == '"' || c == '\\') (text_ += '\\') += c;
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '<' || c == '>' || c == '&')

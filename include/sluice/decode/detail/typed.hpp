@@ -31,8 +31,7 @@ namespace sluice::inline v0::detail {
 
 /// Throws std::logic_error if the shape is not [lines, vocabulary]: an expander would read out of bounds. `columns` is -1 if the answer
 /// holds no scores: other kinds of answer are for their expander to check.
-template <class = void>
-void check_shape(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t lines, std::int32_t vocabulary) {
+SLUICE_LAZY void check_shape(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t lines, std::int32_t vocabulary) {
   if (rows != static_cast<std::ptrdiff_t>(lines))
     throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and gave " +
                            std::to_string(rows));
@@ -53,8 +52,7 @@ void check_answer(A const& answer, std::size_t lines, std::int32_t vocabulary) {
 }
 
 /// The same for attachments.
-template <class = void>
-void check_attachments(Attachments const& attached, std::size_t lines) {
+SLUICE_LAZY void check_attachments(Attachments const& attached, std::size_t lines) {
   auto const& [values, widths] = attached;
   if (values.rows != 0 && values.rows != static_cast<std::ptrdiff_t>(lines))
     throw std::logic_error("sluice: the model was asked for " + std::to_string(lines) + " lines and attaches " +

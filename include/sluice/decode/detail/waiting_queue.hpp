@@ -39,24 +39,21 @@ class WaitingQueue {
     std::shared_ptr<EncodedBatch> encoded{};
   };
 
-  template <class = void>
-  WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
+  SLUICE_LAZY WaitingQueue(AnyModelSide const& model, Intake const& intake) : model_(model), intake_(intake) {
     intake.check();
     if (intake.encode_ahead == 0) return;
     require(model.encodes, "encode_ahead", intake.encode_ahead, "the model has no encode(sources): must be 0");
     if (intake.encoder_thread) thread_.emplace(model);
   }
 
-  template <class = void>
-  void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+  SLUICE_LAZY void push(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     lengths_.push_back(request->source_length);
     entries_.push_back({id, std::move(request)});
     if (intake_.window == 0) ++arranged_;
     else if (size() - arranged_ >= intake_.window) arrange();
   }
   /// Puts a preempted request before all others.
-  template <class = void>
-  void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
+  SLUICE_LAZY void push_front(std::uint64_t id, std::unique_ptr<AnyRequest> request) {
     if (gone_ == 0) lengths_.insert(lengths_.begin(), 0), entries_.insert(entries_.begin(), {}), gone_ = 1;
     lengths_[--gone_] = request->source_length;
     entries_[gone_] = {id, std::move(request)};
@@ -74,19 +71,16 @@ class WaitingQueue {
   /// How many of the first entries have their final places.
   std::size_t arranged() const { return arranged_; }
   /// The source lengths of the arranged entries; if there are none, of the next window, unsorted.
-  template <class = void>
-  std::span<std::int32_t const> lengths() const {
+  SLUICE_LAZY std::span<std::int32_t const> lengths() const {
     return std::span(lengths_).subspan(gone_, arranged_ > 0 ? arranged_ : (std::min)(intake_.window, size()));
   }
   /// Whether a request waits; asks the supply for one if the queue is empty.
-  template <class = void>
-  bool any() {
+  SLUICE_LAZY bool any() {
     if (empty()) draw(1);
     return !empty();
   }
   /// Arranges more than `count` entries: sorts one more window, full or not; false if there is none.
-  template <class = void>
-  bool look_further(std::size_t count) {
+  SLUICE_LAZY bool look_further(std::size_t count) {
     auto const before = arranged_;
     draw(count + 1);
     if (arranged_ == before) arrange();
@@ -112,8 +106,7 @@ class WaitingQueue {
   }
 
   /// Gives the encoder thread the sources that may be encoded ahead.
-  template <class = void>
-  void feed() {
+  SLUICE_LAZY void feed() {
     if (!thread_) return;
     auto const group = intake_.group();
     draw(intake_.encode_ahead);
@@ -122,15 +115,13 @@ class WaitingQueue {
     while (arranged_ - sent_ >= group && sent_ + group <= intake_.encode_ahead) send(group);
   }
 
-  template <class = void>
-  void pop() {
+  SLUICE_LAZY void pop() {
     (*this)[0] = {};
     drop_first();
   }
 
   /// Takes a request out; false if it is not there.
-  template <class = void>
-  bool remove(std::uint64_t id) {
+  SLUICE_LAZY bool remove(std::uint64_t id) {
     std::size_t i = 0;
     while (i < size() && (*this)[i].id != id) ++i;
     if (i == size()) return false;
@@ -149,14 +140,12 @@ class WaitingQueue {
 
  private:
   /// Asks the supply to submit until `count` entries are arranged or it is used up.
-  template <class = void>
-  void draw(std::size_t count) {
+  SLUICE_LAZY void draw(std::size_t count) {
     while (supply != nullptr && arranged_ < count)
       if (!supply->submit_next()) supply = nullptr;
   }
 
-  template <class = void>
-  void drop_first() {
+  SLUICE_LAZY void drop_first() {
     ++gone_, --arranged_, sent_ -= sent_ > 0;
     if (gone_ * 2 <= lengths_.size()) return;  // moved down rarely: amortised constant time a request
     lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(gone_));
@@ -165,8 +154,7 @@ class WaitingQueue {
   }
 
   /// Sorts the next window. Equal lengths stay in their order.
-  template <class = void>
-  void arrange() {
+  SLUICE_LAZY void arrange() {
     auto const count = (std::min)(intake_.window, size() - arranged_);
     longest_first(std::span(lengths_).subspan(gone_ + arranged_, count), order_);
     for (auto const i : order_) moving_.push_back(std::move((*this)[arranged_ + i]));
@@ -179,12 +167,8 @@ class WaitingQueue {
   }
 
   /// Sends the next `count` entries to be encoded. They must be arranged.
-  template <class = void>
-  void send(std::size_t count) {
-    send(sent_, count);
-  }
-  template <class = void>
-  void send(std::size_t first, std::size_t count) {
+  SLUICE_LAZY void send(std::size_t count) { send(sent_, count); }
+  SLUICE_LAZY void send(std::size_t first, std::size_t count) {
     auto const encoded = std::make_shared<EncodedBatch>();
     for (auto i = first; i < first + count; ++i) {
       auto& entry = (*this)[i];

@@ -50,8 +50,7 @@ struct Aligned {
 class AlignmentBeam {
  public:
   /// \param span  how far ahead of the clock a hypothesis can wait
-  template <class = void>
-  void begin(std::int32_t width, double threshold, std::int32_t span, std::int32_t slot_count) {
+  SLUICE_LAZY void begin(std::int32_t width, double threshold, std::int32_t span, std::int32_t slot_count) {
     width_ = static_cast<std::size_t>(width), threshold_ = threshold, clock_ = 0;
     buckets_.resize(static_cast<std::size_t>(span) + 1);
     for (auto& bucket : buckets_) bucket.clear();
@@ -93,8 +92,7 @@ class AlignmentBeam {
 
   void wait(std::int32_t clock, Aligned const& one) { bucket(clock).push_back(one); }
   /// Merges and prunes all that wait. What cannot be among the `width` best that are over need not go on.
-  template <class = void>
-  void prune() {
+  SLUICE_LAZY void prune() {
     prune(over_), prune(ending_);
     auto least = -std::numeric_limits<double>::infinity();
     if (!over_.empty()) least = over_.front().total - threshold_;
@@ -105,8 +103,7 @@ class AlignmentBeam {
     }
   }
   /// What a hypothesis must exceed to be among the `width` best that wait or are over.
-  template <class = void>
-  double bar() {
+  SLUICE_LAZY double bar() {
     totals_.clear();
     for_each_waiting([&](Aligned const& one) { totals_.push_back(one.total); });
     for (auto const& one : over_) totals_.push_back(one.total);
@@ -120,8 +117,7 @@ class AlignmentBeam {
   }
 
   /// Goes on to the next bucket that holds anything, and makes that active; false: none does.
-  template <class = void>
-  bool next() {
+  SLUICE_LAZY bool next() {
     active_.clear();
     for (std::size_t i = 0; i < buckets_.size(); ++i, ++clock_) {
       auto& here = bucket(clock_);
@@ -134,8 +130,7 @@ class AlignmentBeam {
 
   /// Gives every active hypothesis a slot, and sorts them by it. A slot that others still wait for is not continued in
   /// place.
-  template <class = void>
-  void place() {
+  SLUICE_LAZY void place() {
     std::fill(uses_.begin(), uses_.end(), 0);
     for_each_waiting([&](Aligned const& one) { uses_[index(one.slot)] = waited_for; });
     for (auto& one : active_) {
@@ -152,13 +147,11 @@ class AlignmentBeam {
     std::sort(active_.begin(), active_.end(), [](Aligned const& a, Aligned const& b) { return a.to < b.to; });
   }
   /// Plans the rows of the active hypotheses, one token each.
-  template <class = void>
-  void plan_row(Plan& plan, Aligned const& one) {
+  SLUICE_LAZY void plan_row(Plan& plan, Aligned const& one) {
     plan.row(one.slot, one.to, held_[index(one.slot)], {&one.token, 1});
   }
   /// The slots hold what has been planned.
-  template <class = void>
-  void fed() {
+  SLUICE_LAZY void fed() {
     lengths_.clear();
     for (auto const& one : active_) lengths_.push_back(held_[index(one.slot)] + 1);
     for (std::size_t i = 0; i < active_.size(); ++i)
@@ -166,22 +159,19 @@ class AlignmentBeam {
   }
   void hold(Slot slot, std::int32_t tokens) { held_[index(slot)] = tokens; }
   /// The most tokens that a slot of an active hypothesis holds.
-  template <class = void>
-  std::int32_t longest() const {
+  SLUICE_LAZY std::int32_t longest() const {
     std::int32_t most = 0;
     for (auto const& one : active_) most = (std::max)(most, held_[index(one.slot)]);
     return most;
   }
 
   /// The labels of a hypothesis' likeliest alignment, with the one that it is about to write.
-  template <class = void>
-  std::int32_t settle(Aligned& one) {
+  SLUICE_LAZY std::int32_t settle(Aligned& one) {
     if (!one.writes) return one.trace;
     one.last.before = one.trace, one.writes = false;
     return one.trace = traces_.add(one.last);
   }
-  template <class = void>
-  void write(Aligned const& one, std::size_t labels, Hypothesis& out) const {
+  SLUICE_LAZY void write(Aligned const& one, std::size_t labels, Hypothesis& out) const {
     out.log_probs.resize(labels), out.frames.resize(labels);
     auto n = labels;
     auto const put = [&](AlignedToken const& trace) {
@@ -197,8 +187,7 @@ class AlignmentBeam {
   }
 
   /// Drops labels that belong to no hypothesis, if there are many.
-  template <class = void>
-  void tidy() {
+  SLUICE_LAZY void tidy() {
     if (!traces_.full()) return;
     kept_.clear();
     auto const keep = [&](Aligned const& one) { kept_.push_back(one.trace); };
@@ -219,8 +208,7 @@ class AlignmentBeam {
     return buckets_[static_cast<std::size_t>(clock) % buckets_.size()];
   }
 
-  template <class = void>
-  void prune(std::vector<Aligned>& all) {
+  SLUICE_LAZY void prune(std::vector<Aligned>& all) {
     if (all.size() < 2) return;
     auto const same = [](Aligned const& a, Aligned const& b) { return a.parent == b.parent && a.label == b.label; };
     auto const by_output = [](Aligned const& a, Aligned const& b) {

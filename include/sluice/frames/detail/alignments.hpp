@@ -33,8 +33,7 @@ struct BestAlignment {
 class Alignments {
  public:
   void clear() { tokens_.clear(), limit_ = least; }
-  template <class = void>
-  std::int32_t add(AlignedToken const& token) {
+  SLUICE_LAZY std::int32_t add(AlignedToken const& token) {
     tokens_.push_back(token);
     return static_cast<std::int32_t>(tokens_.size()) - 1;
   }
@@ -42,8 +41,7 @@ class Alignments {
 
   bool full() const { return tokens_.size() > limit_; }
   /// Drops all but those of `kept` and what is before them, and renumbers `kept`. O(all).
-  template <class = void>
-  void collect(std::span<std::int32_t> kept) {
+  SLUICE_LAZY void collect(std::span<std::int32_t> kept) {
     moved_.assign(tokens_.size(), -1);
     for (auto const i : kept)
       if (i >= 0) moved_[static_cast<std::size_t>(i)] = 0;

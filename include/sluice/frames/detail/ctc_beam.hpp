@@ -38,8 +38,8 @@ class CtcBeam {
   static constexpr double impossible = Entry::impossible;
 
   /// \param viterbi  whether a prefix has the probability of its best alignment alone
-  template <class = void>
-  void begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count, bool viterbi) {
+  SLUICE_LAZY void begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count,
+                         bool viterbi) {
     tree_.clear(), alignments_.clear();
     viterbi_ = viterbi;
     log_probs_.assign(static_cast<std::size_t>(sentence.vocabulary->size), impossible);
@@ -64,8 +64,7 @@ class CtcBeam {
   }
 
   /// Takes a frame that has only the blank.
-  template <class = void>
-  void skip(double blank) {
+  SLUICE_LAZY void skip(double blank) {
     if (blank == impossible) drop_all();
     for (auto& entry : beam_) {
       entry.blank_path = entry.then_blank(blank), entry.token_path = {};
@@ -78,9 +77,8 @@ class CtcBeam {
   /// Takes a frame.
   /// \param tokens     those that may stand on it, without the blank, the most probable first; all other ones do not exist here
   /// \param threshold  of the score, below the best prefix; >= 0
-  template <class = void>
-  void advance(R const& rule, L const& model, std::span<Candidate const> tokens, double blank, std::int32_t width,
-               double threshold) {
+  SLUICE_LAZY void advance(R const& rule, L const& model, std::span<Candidate const> tokens, double blank,
+                           std::int32_t width, double threshold) {
     for (auto const& [token, log_prob] : tokens)
       log_probs_[static_cast<std::size_t>(token)] = static_cast<double>(log_prob);
     picks_.clear(), steps_.clear();
@@ -190,8 +188,7 @@ class CtcBeam {
   }
 
   /// Makes the new beam of the picks.
-  template <class = void>
-  void build(R const& rule, L const& model, double blank) {
+  SLUICE_LAZY void build(R const& rule, L const& model, double blank) {
     next_.resize(picks_.size());
     stays_.assign(beam_.size(), 0);
     for (std::size_t i = 0; i < picks_.size(); ++i) {
@@ -255,8 +252,7 @@ class CtcBeam {
   }
 
   /// Drops what no entry needs.
-  template <class = void>
-  void tidy() {
+  SLUICE_LAZY void tidy() {
     if (tree_.full()) {
       kept_.clear();
       for (auto const& entry : beam_) kept_.push_back(entry.node);

@@ -71,8 +71,7 @@ class CtcLines {
 };
 
 /// Refuses labels that no frame has.
-template <class = void>
-void check_ctc(CtcLines const& lines, std::span<Token const> labels, Token blank) {
+SLUICE_LAZY void check_ctc(CtcLines const& lines, std::span<Token const> labels, Token blank) {
   auto const inside = [&](Token label) { return label >= 0 && label < lines.columns(); };
   auto const rule = "the frames have " + std::to_string(lines.columns()) + " labels";
   require(lines.rows() == 0 || inside(blank), "blank", blank, rule);

@@ -44,8 +44,7 @@ struct CtcPrefix {
 };
 
 /// The empty prefix.
-template <class = void>
-std::shared_ptr<CtcPrefix const> ctc_empty(CtcUtterance const& utterance, Token blank) {
+SLUICE_LAZY std::shared_ptr<CtcPrefix const> ctc_empty(CtcUtterance const& utterance, Token blank) {
   auto made = std::make_shared<CtcPrefix>();
   auto const frames = static_cast<std::size_t>(utterance.lines.rows());
   made->in_label.assign(frames + 1, log_zero), made->in_blank.assign(frames + 1, 0);
@@ -60,9 +59,8 @@ inline double ctc_open(CtcPrefix const& prefix, Token label, std::size_t t) {
 }
 
 /// The prefix and one label more. O(frames).
-template <class = void>
-std::shared_ptr<CtcPrefix const> ctc_extend(CtcUtterance const& utterance,
-                                            std::shared_ptr<CtcPrefix const> const& parent, Token label, Token blank) {
+SLUICE_LAZY std::shared_ptr<CtcPrefix const>
+ctc_extend(CtcUtterance const& utterance, std::shared_ptr<CtcPrefix const> const& parent, Token label, Token blank) {
   auto made = std::make_shared<CtcPrefix>();
   auto const frames = static_cast<std::size_t>(utterance.lines.rows());
   made->parent = parent, made->label = label, made->total = log_zero;
@@ -86,8 +84,7 @@ inline double ctc_whole(CtcPrefix const& prefix) { return log_sum(prefix.in_labe
 class CtcContinuations {
  public:
   /// The logarithms, [columns]; that of blank means nothing. Valid until the next call.
-  template <class = void>
-  std::span<double const> of(CtcUtterance const& utterance, CtcPrefix const& prefix) {
+  SLUICE_LAZY std::span<double const> of(CtcUtterance const& utterance, CtcPrefix const& prefix) {
     auto const& lines = utterance.lines;
     auto const columns = static_cast<std::size_t>(lines.columns()), frames = static_cast<std::size_t>(lines.rows());
     open_.resize(frames), sums_.assign(columns, 0);

@@ -26,8 +26,8 @@ class FrameSources {
   using Source = MatrixView<T const>;
 
   /// \throws std::invalid_argument  for a source without frames, or of another number of labels
-  template <class = void>
-  void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers, std::ptrdiff_t labels) {
+  SLUICE_LAZY void start(std::span<Source const* const> sources, std::span<Slot const> slot_numbers,
+                         std::ptrdiff_t labels) {
     for (std::size_t i = 0; i < sources.size(); ++i) {
       auto const& source = *sources[i];
       require(source.rows >= 1, "frames", source.rows, "there must be at least one");
@@ -37,15 +37,13 @@ class FrameSources {
       at(slot_numbers[i]) = &source;
     }
   }
-  template <class = void>
-  void release(std::span<Slot const> slot_numbers) {
+  SLUICE_LAZY void release(std::span<Slot const> slot_numbers) {
     for (auto const slot : slot_numbers) at(slot) = nullptr;
   }
 
   /// The row's slot reads on where the one that it continues was.
   /// \throws std::invalid_argument  for a row that goes beyond the last frame
-  template <class = void>
-  void follow(Row const& row) {
+  SLUICE_LAZY void follow(Row const& row) {
     auto const* const source = at(row.from);
     auto const end = std::ptrdiff_t{row.length} + std::ssize(row.tokens);
     if (end > source->rows) require(false, "frame", end, "the source has " + std::to_string(source->rows));

@@ -18,8 +18,7 @@ class FramesAhead {
  public:
   void clear() { lines_.clear(), lists_.clear(), taken_ = 0; }
   bool empty() const { return taken_ == lines_.size(); }
-  template <class = void>
-  void keep(Expansion const& lines) {
+  SLUICE_LAZY void keep(Expansion const& lines) {
     if (lines.size() == 0) return;
     clear();
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -29,8 +28,7 @@ class FramesAhead {
     }
   }
   /// Valid until keep().
-  template <class = void>
-  Line next() {
+  SLUICE_LAZY Line next() {
     auto const& one = lines_[taken_++];
     Line line;
     line.best = std::span<Candidate const>(lists_).subspan(one.first, one.count);

@@ -28,8 +28,7 @@
 namespace sluice::inline v0::detail {
 
 /// Refuses requests that a search over the frames of a transducer cannot serve.
-template <class = void>
-void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
+SLUICE_LAZY void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
   require(sentence.vocabulary->size == tokens.size(), "tokens.size()", tokens.size(),
           "the model's vocabulary has " + std::to_string(sentence.vocabulary->size) + ": use tokens = model.tokens()");
   require(sentence.source_length <= Limits::unlimited - TransducerTokens::furthest, "source length",
@@ -45,8 +44,7 @@ void require_frames(Sentence const& sentence, TransducerTokens const& tokens) {
 }
 
 /// Makes a shortlist of labels one of an alignment's tokens: each label with every duration, and the blanks. Over them lines are normalised.
-template <class = void>
-void insert_alignments(TransducerTokens const& tokens, TokenSet& set) {
+SLUICE_LAZY void insert_alignments(TransducerTokens const& tokens, TokenSet& set) {
   auto const given = set;
   for (Token token = 0; token < tokens.size(); ++token) {
     if (token >= tokens.labels)
@@ -114,8 +112,7 @@ class LabelRules {
     else return -1;
   }
   /// What the rule adds where an output ends; -infinity: it may not end here.
-  template <class = void>
-  double end(R const& rule, typename R::State const& state, std::span<Token const> labels) {
+  SLUICE_LAZY double end(R const& rule, typename R::State const& state, std::span<Token const> labels) {
     if constexpr (none) {
       return 0;
     } else {

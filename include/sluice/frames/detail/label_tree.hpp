@@ -38,8 +38,7 @@ class LabelTree {
   }
 
   /// The child of a node; none: it has not been added.
-  template <class = void>
-  Node find(Node parent, Token label) const {
+  SLUICE_LAZY Node find(Node parent, Token label) const {
     auto node = at(parent).child;
     while (node != none && at(node).label != label) node = at(node).sibling;
     return node;
@@ -59,16 +58,14 @@ class LabelTree {
   Data& data(Node node) { return entries_[static_cast<std::size_t>(node)].data; }
 
   /// Writes the labels of a node's output.
-  template <class = void>
-  void spell(Node node, std::vector<Token>& labels) const {
+  SLUICE_LAZY void spell(Node node, std::vector<Token>& labels) const {
     auto n = static_cast<std::size_t>(depth(node));
     labels.resize(n);
     for (; node != root; node = parent(node)) labels[--n] = label(node);
   }
   /// The longest common beginning of all `nodes`, which it overwrites; the root if there are none. A parent has a lower
   /// number than its children.
-  template <class = void>
-  Node common(std::vector<Node>& nodes) const {
+  SLUICE_LAZY Node common(std::vector<Node>& nodes) const {
     if (nodes.empty()) return root;
     for (;;) {
       auto const [lowest, highest] = std::minmax_element(nodes.begin(), nodes.end());
@@ -81,8 +78,7 @@ class LabelTree {
   /// Whether it is time for collect().
   bool full() const { return entries_.size() > limit_; }
   /// Drops all nodes but those of `kept` and their ancestors, and renumbers `kept`; order stays. O(nodes).
-  template <class = void>
-  void collect(std::span<Node> kept) {
+  SLUICE_LAZY void collect(std::span<Node> kept) {
     moved_.assign(entries_.size(), none);
     moved_[root] = root;
     for (auto const node : kept) moved_[static_cast<std::size_t>(node)] = root;  // to be kept

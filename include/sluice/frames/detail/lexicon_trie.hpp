@@ -64,8 +64,7 @@ class LexiconTrie {
     std::int32_t node = -1;  // -1: nowhere
     bool closes = false;     // a word is over
   };
-  template <class = void>
-  Step step(std::int32_t node, Token token) const {
+  SLUICE_LAZY Step step(std::int32_t node, Token token) const {
     if (node < 0) return {};
     auto const ends = may_end(node);
     if (separators_.contains(token)) return ends ? Step{0, node != 0} : Step{};
@@ -77,8 +76,7 @@ class LexiconTrie {
   /// Whether a text may end at a node: between words, or at the end of one.
   bool may_end(std::int32_t node) const { return node == 0 || at(node).words > 0; }
   /// The spellings that end at a node.
-  template <class = void>
-  std::span<std::int32_t const> words(std::int32_t node) const {
+  SLUICE_LAZY std::span<std::int32_t const> words(std::int32_t node) const {
     return std::span(order_).subspan(at(node).first_word, at(node).words);
   }
   /// The first child of a node, and how many it has.
@@ -87,8 +85,7 @@ class LexiconTrie {
   }
   Token token(std::int32_t node) const { return at(node).token; }
   /// The child that a token leads to; -1: none. O(log children).
-  template <class = void>
-  std::int32_t child(std::int32_t node, Token token) const {
+  SLUICE_LAZY std::int32_t child(std::int32_t node, Token token) const {
     auto const all = std::span(nodes_).subspan(at(node).child, at(node).children);
     auto const found = std::lower_bound(all.begin(), all.end(), token,
                                         [](Node const& one, Token wanted) { return one.token < wanted; });

@@ -16,8 +16,7 @@ namespace sluice::inline v0::detail {
 class Numbered {
  public:
   /// A free number, with one holder.
-  template <class = void>
-  std::int32_t take() {
+  SLUICE_LAZY std::int32_t take() {
     auto i = lowest_;
     while (i < holders_.size() && holders_[i] != 0) ++i;
     if (i == holders_.size()) holders_.push_back(0);
@@ -25,8 +24,7 @@ class Numbered {
     return static_cast<std::int32_t>(i);
   }
   void share(std::int32_t number) { ++holders_[static_cast<std::size_t>(number)]; }
-  template <class = void>
-  void drop(std::int32_t number) {
+  SLUICE_LAZY void drop(std::int32_t number) {
     auto const i = static_cast<std::size_t>(number);
     if (--holders_[i] > 0) return;
     freed_.push_back(number);

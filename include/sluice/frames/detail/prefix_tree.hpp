@@ -22,8 +22,7 @@ class PrefixTree {
   using Node = std::int32_t;
   static constexpr Node root = 0, none = -1;
 
-  template <class = void>
-  void clear() {
+  SLUICE_LAZY void clear() {
     nodes_.assign(1, {});
     cells_.assign((std::max)(cells_.size(), std::size_t{1024}), none);
     limit_ = least;
@@ -36,8 +35,7 @@ class PrefixTree {
   void put(Node node, std::int32_t place) { nodes_[static_cast<std::size_t>(node)].place = place; }
 
   /// The node one token further, which is made if there is none.
-  template <class = void>
-  Node child(Node parent, Token token) {
+  SLUICE_LAZY Node child(Node parent, Token token) {
     auto cell = hash(parent, token);
     for (; cells_[cell] != none; cell = (cell + 1) & (cells_.size() - 1)) {
       auto const& found = at(cells_[cell]);
@@ -53,8 +51,7 @@ class PrefixTree {
   /// Whether it is time for collect().
   bool full() const { return nodes_.size() > limit_; }
   /// Drops all nodes but those of `kept` and their ancestors, and renumbers `kept`. O(nodes).
-  template <class = void>
-  void collect(std::span<Node> kept) {
+  SLUICE_LAZY void collect(std::span<Node> kept) {
     moved_.assign(nodes_.size(), none);
     moved_[root] = root;
     for (auto const node : kept) moved_[static_cast<std::size_t>(node)] = root;  // to be kept
@@ -75,14 +72,12 @@ class PrefixTree {
   }
 
   /// The tokens of a prefix.
-  template <class = void>
-  void spell(Node node, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void spell(Node node, std::vector<Token>& tokens) const {
     tokens.resize(static_cast<std::size_t>(depth(node)));
     for (auto i = tokens.size(); i-- > 0; node = parent(node)) tokens[i] = token(node);
   }
   /// The longest prefix of both.
-  template <class = void>
-  Node common(Node a, Node b) const {
+  SLUICE_LAZY Node common(Node a, Node b) const {
     while (a != b) {
       if (depth(a) < depth(b)) b = parent(b);
       else a = parent(a);
@@ -104,8 +99,7 @@ class PrefixTree {
     auto const mixed = (key ^ key >> 29) * 0x9E3779B97F4A7C15u;
     return detail::cast<std::size_t>(mixed >> 20) & (cells_.size() - 1);
   }
-  template <class = void>
-  void fill(std::size_t size) {
+  SLUICE_LAZY void fill(std::size_t size) {
     cells_.assign(size, none);
     for (std::size_t i = 1; i < nodes_.size(); ++i) {
       auto cell = hash(nodes_[i].parent, nodes_[i].token);

@@ -24,8 +24,7 @@ namespace sluice::inline v0::detail {
 class TextRows {
  public:
   /// \param first  the first slot of a text; \param slot_count  with those before it
-  template <class = void>
-  void begin(Slot first, std::int32_t slot_count, std::int32_t vocabulary) {
+  SLUICE_LAZY void begin(Slot first, std::int32_t slot_count, std::int32_t vocabulary) {
     free_.resize(static_cast<std::size_t>(slot_count - first));
     std::iota(free_.rbegin(), free_.rend(), first);
     dirty_.assign(static_cast<std::size_t>(slot_count), 0);
@@ -35,8 +34,7 @@ class TextRows {
   }
   /// Plans a row. Returns its slot.
   /// \param text  whose line it is
-  template <class = void>
-  Slot open(Slot from, std::int32_t length, Token token, std::int32_t text) {
+  SLUICE_LAZY Slot open(Slot from, std::int32_t length, Token token, std::int32_t text) {
     auto const slot = free_.back();
     free_.pop_back();
     dirty_[static_cast<std::size_t>(slot)] = 0;
@@ -48,8 +46,7 @@ class TextRows {
   bool waits() const { return !rows_.empty(); }
   std::int32_t size() const { return static_cast<std::int32_t>(rows_.size()); }
 
-  template <class = void>
-  void plan(Plan& plan) {
+  SLUICE_LAZY void plan(Plan& plan) {
     for (auto const slot : free_) {
       if (dirty_[static_cast<std::size_t>(slot)] == 0) continue;
       dirty_[static_cast<std::size_t>(slot)] = 0;
@@ -69,8 +66,7 @@ class TextRows {
     free();
   }
   /// Frees the slots of dropped prefixes, which no row that is planned continues.
-  template <class = void>
-  void free() {
+  SLUICE_LAZY void free() {
     for (auto const slot : freed_) free_.push_back(slot), dirty_[static_cast<std::size_t>(slot)] = 1;
     freed_.clear();
   }

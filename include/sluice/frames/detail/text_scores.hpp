@@ -39,8 +39,8 @@ class TextScores {
   /// \param sentence  its vocabulary has the blank as its eos
   /// \param first     the first slot of a text, of `slot_count` slots in all; in_rows
   /// \returns the number of the empty prefix
-  template <class = void>
-  std::int32_t begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count, Slot first = 1) {
+  SLUICE_LAZY std::int32_t begin(R const& rule, L const& model, Sentence const& sentence, std::int32_t slot_count,
+                                 Slot first = 1) {
     vocabulary_ = sentence.vocabulary;
     free_.clear();
     for (auto i = texts_.size(); i-- > 0;) free_.push_back(static_cast<std::int32_t>(i));
@@ -84,8 +84,7 @@ class TextScores {
   TextRows& rows() { return rows_; }
   TextRows const& rows() const { return rows_; }
   /// Takes the lines of the rows that were planned: `lines` are theirs alone.
-  template <class = void>
-  void take_lines(FusionWeights const& weights, Expansion const& lines) {
+  SLUICE_LAZY void take_lines(FusionWeights const& weights, Expansion const& lines) {
     rows_.done([&](std::int32_t number, std::size_t i) {
       auto& text = texts_[static_cast<std::size_t>(number)];
       auto const line = lines[i].probes;
@@ -159,8 +158,7 @@ class TextScores {
     free_.pop_back();
     return number;
   }
-  template <class = void>
-  void fill(R const& rule, L const& model, Text& text) {
+  SLUICE_LAZY void fill(R const& rule, L const& model, Text& text) {
     auto const size = static_cast<std::size_t>(vocabulary_->size);
     text.most = 0;
     if constexpr (!in_rows) text.most = model.most(text.model);

@@ -61,12 +61,10 @@ class Automaton {
   };
 
   std::int32_t nodes() const { return static_cast<std::int32_t>(places.size()); }
-  template <class = void>
-  std::span<std::int32_t const> targets_of(Place const& place) const {
+  SLUICE_LAZY std::span<std::int32_t const> targets_of(Place const& place) const {
     return std::span(targets).subspan(at(place.first), at(place.count));
   }
-  template <class = void>
-  std::span<ByteEdge const> edges_of(Place const& place) const {
+  SLUICE_LAZY std::span<ByteEdge const> edges_of(Place const& place) const {
     return std::span(edges).subspan(at(place.first), at(place.count));
   }
   std::int32_t rules() const { return static_cast<std::int32_t>(start.size()); }
@@ -92,8 +90,7 @@ class Automaton {
 
   /// Takes over the rules of others, which rank behind its own; returns the number to add to theirs. Classes are not
   /// computed.
-  template <class = void>
-  std::int32_t include(Automaton const& other) {
+  SLUICE_LAZY std::int32_t include(Automaton const& other) {
     auto const place = nodes(), target = static_cast<std::int32_t>(targets.size());
     auto const edge = static_cast<std::int32_t>(edges.size()), loop = static_cast<std::int32_t>(loops.size());
     auto const rule = rules(), terminal = static_cast<std::int32_t>(terminals.size());
@@ -132,8 +129,7 @@ class Automaton {
   }
 
   /// The texts of this one, followed by those of another.
-  template <class = void>
-  void append(Automaton const& other) {
+  SLUICE_LAZY void append(Automaton const& other) {
     auto const second = include(other) + other.root, end = nodes();  // both are called by one more rule
     places.push_back({.kind = Place::end});
     places.push_back({.kind = Place::call, .to = end, .first = second});
@@ -146,8 +142,7 @@ class Automaton {
   }
 
   /// Computes the byte classes. All other members must be set.
-  template <class = void>
-  void classify() {
+  SLUICE_LAZY void classify() {
     std::array<bool, 257> begins{};
     auto const read = [&](std::size_t first, std::size_t last) { begins[first] = begins[last + 1] = true; };
     read(0, 255);

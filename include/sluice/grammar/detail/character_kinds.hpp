@@ -76,8 +76,7 @@ struct CharacterKinds {
     std::int32_t kind = 0;
     std::size_t bytes = 0;
   };
-  template <class = void>
-  static Found first_of(std::string_view text) {
+  SLUICE_LAZY static Found first_of(std::string_view text) {
     for (auto const& row : rows) {
       std::size_t n = 0;
       while (n < 4 && n < text.size() && (n == 0 || row.bytes[n].last != 0) && within(text[n], row.bytes[n])) ++n;

@@ -28,8 +28,7 @@ class Compiler {
 
   /// \throws std::invalid_argument  for left-recursive rules, a grammar without any finite text, or one that exceeds
   ///     its limits; naming the rule
-  template <class = void>
-  Automaton compile(std::int32_t root) {
+  SLUICE_LAZY Automaton compile(std::int32_t root) {
     a_.root = root;
     find_facts(x_, facts_);
     if (auto const e = x_.rules[at(root)].expression; e >= 0 && facts_.possible[at(e)] == 0)
@@ -79,8 +78,7 @@ class Compiler {
 
   /// Whether it was compiled before.
   bool is_other(std::int32_t rule) const { return rule < count() && x_.rules[at(rule)].other != nullptr; }
-  template <class = void>
-  void link(std::int32_t rule) {
+  SLUICE_LAZY void link(std::int32_t rule) {
     auto const& other = *x_.rules[at(rule)].other;
     auto const limit = x_.limits().size;
     require(std::int64_t{a_.nodes()} + other.nodes() < limit, "limits.size", limit,
@@ -93,8 +91,7 @@ class Compiler {
 
   /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings. A rule
   /// that is called in many places is inlined only if it is very small.
-  template <class = void>
-  void choose_in_place() {
+  SLUICE_LAZY void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
     constexpr std::int64_t little = 48, large = 1 << 20, very_little = 8, often = 8;
     std::vector<std::int64_t> uses(x_.rules.size());
@@ -156,8 +153,7 @@ class Compiler {
   }
 
   /// The rules with which the texts of a rule can begin.
-  template <class = void>
-  std::vector<std::int32_t> first_calls(std::int32_t rule) {
+  SLUICE_LAZY std::vector<std::int32_t> first_calls(std::int32_t rule) {
     if (is_other(rule)) return {};
     seen_.resize(a_.places.size(), -1);
     std::vector<std::int32_t> open, out;
@@ -184,8 +180,7 @@ class Compiler {
   }
 
   /// Orders rules by which ones they can begin with; checks that there is no left recursion.
-  template <class = void>
-  void rank() {
+  SLUICE_LAZY void rank() {
     enum : std::uint8_t { fresh, open, done };
     struct Visit {
       std::int32_t rule;
@@ -222,8 +217,7 @@ class Compiler {
       }
     }
   }
-  template <class = void>
-  void refuse_left_recursion(std::vector<std::int32_t> const& path, std::int32_t rule) const {
+  SLUICE_LAZY void refuse_left_recursion(std::vector<std::int32_t> const& path, std::int32_t rule) const {
     auto const name = [&](std::int32_t r) -> std::string const& { return x_.rules[at(origin_[at(r)])].name; };
     std::string way;
     auto const from = std::ranges::find(path, rule);
@@ -232,8 +226,7 @@ class Compiler {
     refuse(origin_[at(rule)], "left-recursive: the rule begins with itself (" + way + name(rule) +
                                   "); write it as a repetition, or with the recursion at the end");
   }
-  template <class = void>
-  [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
+  SLUICE_LAZY [[noreturn]] void refuse(std::int32_t rule, std::string const& why) const {
     auto const& one = x_.rules[at(rule)];
     if (!x_.source.empty()) SourceReader("grammar", x_.source, x_.limits()).fail_at(one.place, one.name + ": " + why);
     throw std::invalid_argument("sluice: grammar = " + one.name + ": " + why);

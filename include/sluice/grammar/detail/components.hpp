@@ -15,8 +15,7 @@ namespace sluice::inline v0::detail {
 
 /// The nodes of a graph that reach each other (Tarjan 1972); those that others reach come before these.
 /// \param next  [node]: where it leads
-template <class = void>
-std::vector<std::vector<std::int32_t>> components(std::vector<std::vector<std::int32_t>> const& next) {
+SLUICE_LAZY std::vector<std::vector<std::int32_t>> components(std::vector<std::vector<std::int32_t>> const& next) {
   auto const at = [](std::int32_t i) { return static_cast<std::size_t>(i); };
   std::vector<std::vector<std::int32_t>> out;
   std::vector<std::int32_t> number(next.size(), -1), low(next.size()), stack;

@@ -37,8 +37,7 @@ class FewestTokens {
   using Counts = std::vector<Count>;  // [from][to]
   static constexpr Count never = (std::numeric_limits<Count>::max)() / 4;
 
-  template <class = void>
-  FewestTokens(Automaton const& automaton, TokenTrie const& trie) : a_(automaton) {
+  SLUICE_LAZY FewestTokens(Automaton const& automaton, TokenTrie const& trie) : a_(automaton) {
     auto const places = most_places(automaton);
     auto const all = trie.inner() <= places;
     if (!all) solve(trie, 1);
@@ -64,8 +63,7 @@ class FewestTokens {
   /// At least the largest count from any place to the end of its rule, if covers(); otherwise `never`.
   Count most() const { return most_; }
   /// The counts from a place, which may be in a loop after this number of repetitions, to the end of the rule.
-  template <class = void>
-  Counts of(std::int32_t place, std::int32_t repetitions) const {
+  SLUICE_LAZY Counts of(std::int32_t place, std::int32_t repetitions) const {
     auto const* const own = counts_.data() + at(place) * places_ * places_;
     Counts out(own, own + places_ * places_);
     auto const within = a_.places[at(place)].within;
@@ -76,13 +74,11 @@ class FewestTokens {
  private:
   using Place = Automaton::Place;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  template <class = void>
-  static std::int32_t most_places(Automaton const& a) {
+  SLUICE_LAZY static std::int32_t most_places(Automaton const& a) {
     auto const nodes = static_cast<double>(a.nodes() + 1);
     return std::clamp(static_cast<std::int32_t>(std::sqrt(2e6 / nodes)), 1, a.loops.empty() ? 64 : 24);
   }
-  template <class = void>
-  static std::array<bool, 256> needed(Automaton const& a) {
+  SLUICE_LAZY static std::array<bool, 256> needed(Automaton const& a) {
     std::array<bool, 256> out{};
     auto const need = [&](std::uint8_t first, std::uint8_t last) {
       for (int byte = first; byte <= last; ++byte) out[static_cast<std::size_t>(byte)] = true;
@@ -99,14 +95,12 @@ class FewestTokens {
   Count get(std::int32_t place, std::size_t from, std::size_t to) const {
     return counts_[(at(place) * places_ + from) * places_ + to];
   }
-  template <class = void>
-  Counts matrix(std::int32_t place) const {
+  SLUICE_LAZY Counts matrix(std::int32_t place) const {
     if (place < 0) return Counts(places_ * places_, never);  // NOLINT(modernize-return-braced-init-list): a size
     auto const* const own = counts_.data() + at(place) * places_ * places_;
     return {own, own + places_ * places_};
   }
-  template <class = void>
-  Counts product(Counts const& a, Counts const& b) const {
+  SLUICE_LAZY Counts product(Counts const& a, Counts const& b) const {
     Counts out(places_ * places_, never);
     for (std::size_t q = 0; q < places_; ++q)
       for (std::size_t m = 0; m < places_; ++m)
@@ -116,14 +110,12 @@ class FewestTokens {
     for (auto& count : out) count = (std::min)(count, never);
     return out;
   }
-  template <class = void>
-  Counts identity() const {
+  SLUICE_LAZY Counts identity() const {
     Counts out(places_ * places_, never);
     for (std::size_t q = 0; q < places_; ++q) out[q * places_ + q] = 0;
     return out;
   }
-  template <class = void>
-  Counts power(Counts base, std::int64_t exponent) const {
+  SLUICE_LAZY Counts power(Counts base, std::int64_t exponent) const {
     auto out = identity();
     for (; exponent > 0; exponent /= 2) {
       if (exponent % 2 == 1) out = product(out, base);
@@ -132,8 +124,7 @@ class FewestTokens {
     return out;
   }
   /// From between two repetitions, this many before, to the end of the rule.
-  template <class = void>
-  Counts after(Automaton::Loop const& loop, std::int32_t repetitions) const {
+  SLUICE_LAZY Counts after(Automaton::Loop const& loop, std::int32_t repetitions) const {
     auto const least = (std::max)(0, loop.minimum - repetitions);
     auto const most = loop.maximum < 0 ? (std::numeric_limits<std::int32_t>::max)() : loop.maximum - repetitions;
     if (places_ == 1) {
@@ -149,8 +140,7 @@ class FewestTokens {
     return product(product(power(body, least), power(std::move(once), more)), matrix(loop.to));
   }
 
-  template <class = void>
-  bool covered() const {
+  SLUICE_LAZY bool covered() const {
     for (std::int32_t p = 0; p < a_.nodes(); ++p) {
       auto const& place = a_.places[at(p)];
       if (counts_[at(p)] >= never && !(place.kind == Place::split && place.count == 0)) return false;
@@ -159,8 +149,7 @@ class FewestTokens {
   }
 
   /// \param most  places of the spelling
-  template <class = void>
-  void solve(TokenTrie const& trie, std::int32_t most) {
+  SLUICE_LAZY void solve(TokenTrie const& trie, std::int32_t most) {
     steps_.clear();
     spelling_.emplace(trie, most, most == 1 ? std::array<bool, 256>{} : needed(a_));
     places_ = static_cast<std::size_t>(spelling_->places());
@@ -208,14 +197,12 @@ class FewestTokens {
     run(false);
   }
   /// Whether it is within a text of which the characters are counted.
-  template <class = void>
-  bool in_counted(std::int32_t p) const {
+  SLUICE_LAZY bool in_counted(std::int32_t p) const {
     auto const& place = a_.places[at(p)];
     return place.within >= 0 && place.kind != Place::loop && a_.loops[at(place.within)].counts_characters();
   }
 
-  template <class = void>
-  bool relax(std::int32_t p) {
+  SLUICE_LAZY bool relax(std::int32_t p) {
     auto const& place = a_.places[at(p)];
     auto changed = false;
     auto* const own = counts_.data() + at(p) * places_ * places_;
@@ -263,8 +250,7 @@ class FewestTokens {
   }
   /// Within a text of which the characters are counted, to its end: along a text of the fewest characters, so that it
   /// can be read whatever the number before it.
-  template <class = void>
-  bool relax_counted(std::int32_t p) {
+  SLUICE_LAZY bool relax_counted(std::int32_t p) {
     auto const& place = a_.places[at(p)];
     auto const base = at(p) * places_ * places_;
     auto changed = false;
@@ -291,8 +277,7 @@ class FewestTokens {
         lower(i, characters_[at(place.to) * places_ * places_ + i], counts_[at(place.to) * places_ * places_ + i]);
     return changed;
   }
-  template <class = void>
-  std::vector<std::vector<Spelling::Step>> const& steps(std::uint8_t first, std::uint8_t last) {
+  SLUICE_LAZY std::vector<std::vector<Spelling::Step>> const& steps(std::uint8_t first, std::uint8_t last) {
     auto const [it, fresh] = steps_.try_emplace({first, last});
     if (fresh)
       for (std::int32_t q = 0; q < spelling_->places(); ++q) it->second.push_back(spelling_->steps(q, first, last));
@@ -316,13 +301,11 @@ class Completion {
   using State = Pushdown::State;
   static constexpr Count never = FewestTokens::never;
 
-  template <class = void>
-  Completion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
+  SLUICE_LAZY Completion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
       : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
   /// The number of the spelling's tokens in which it can be completed (without eos); 0: it is complete.
-  template <class = void>
-  Count count(State state) {
+  SLUICE_LAZY Count count(State state) {
     if (auto const known = counts_.get(at(state)); known > 0) return known - 1;
     auto const found = counted(state);
     counts_.set(at(state), found + 1);
@@ -332,31 +315,27 @@ class Completion {
   /// 1 after some token: an output that continues only while enough tokens are left will be completed. Exact if the
   /// spelling has all tokens. Otherwise all tokens are tried along the spelling's own shortest text (if that is at most
   /// some thousand tokens long), and a shorter completion along another text may be missed.
-  template <class = void>
-  Count fewest(State state) {
+  SLUICE_LAZY Count fewest(State state) {
     auto const most = count(state);
     if (most == 0 || most >= never || fewest_.spelling().all() || most / (std::max)(trie_.depth(), 1) > 4096)
       return most;
     return along(state);
   }
   /// The count for the rest of a stack, starting at a token boundary.
-  template <class = void>
-  Count rest(std::int32_t stack) {
+  SLUICE_LAZY Count rest(std::int32_t stack) {
     find_rests(stack);
     return rest(stack, 0);
   }
 
   /// Of what was computed.
-  template <class = void>
-  std::size_t bytes() const {
+  SLUICE_LAZY std::size_t bytes() const {
     return counts_.bytes() + rests_.bytes() + along_.bytes() + follow_.bytes() + nodes_.bytes() +
            matrices_.load(std::memory_order_relaxed) *
                (sizeof(FewestTokens::Counts) + fewest_.places() * fewest_.places() * sizeof(Count));
   }
 
   /// Whether a state can be completed in at most this many tokens.
-  template <class = void>
-  bool fits(State state, Count tokens) {
+  SLUICE_LAZY bool fits(State state, Count tokens) {
     if (state == Pushdown::dead || tokens < 0) return false;
     return count(state) <= tokens || fewest(state) <= tokens;
   }
@@ -365,8 +344,7 @@ class Completion {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   static constexpr Count unknown = -1;
 
-  template <class = void>
-  Count counted(State state) {
+  SLUICE_LAZY Count counted(State state) {
     if (state == Pushdown::dead) return never;
     if (machine_.complete(state) || machine_.left(state)) return 0;
     auto best = from(state, 0);
@@ -384,8 +362,7 @@ class Completion {
     return best;
   }
   /// The count from inside a token.
-  template <class = void>
-  Count from(State state, std::size_t place) {
+  SLUICE_LAZY Count from(State state, std::size_t place) {
     Count best = place == 0 && (machine_.complete(state) || machine_.left(state)) ? 0 : never;
     for (auto const [node, stack] : machine_.ways(state)) {
       find_rests(stack);
@@ -395,8 +372,7 @@ class Completion {
     }
     return (std::min)(best, never);
   }
-  template <class = void>
-  FewestTokens::Counts const& node_counts(std::int32_t node) {
+  SLUICE_LAZY FewestTokens::Counts const& node_counts(std::int32_t node) {
     if (auto const* const known = nodes_.get(at(node)); known != nullptr) return *known;
     auto const places = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
     auto made = FewestTokens::Counts(fewest_.places() * fewest_.places(), never);
@@ -415,8 +391,7 @@ class Completion {
     return rests_.get(at(stack) * fewest_.places() + place) - 1;
   }
   /// Finds the counts of a stack and all before it: the entries below a stack were added before it.
-  template <class = void>
-  void find_rests(std::int32_t stack) {
+  SLUICE_LAZY void find_rests(std::int32_t stack) {
     auto const places = fewest_.places();
     auto known = found_.load(std::memory_order_acquire);
     if (stack < known) return;
@@ -444,8 +419,7 @@ class Completion {
 
   /// The first of the spelling's tokens of a shortest completion: the same for each state, regardless of the tokens
   /// before it.
-  template <class = void>
-  Next follow(State state) {
+  SLUICE_LAZY Next follow(State state) {
     if (auto const known = follow_.get(at(state)); known != 0)
       return {static_cast<State>(known >> 32) - 1, static_cast<std::int32_t>(known & 0xFFFFFFFFu)};
     auto const wanted = count(state) - 1;
@@ -467,8 +441,7 @@ class Completion {
   }
 
   /// The minimum number of tokens that spell the text along follow(), ending where its tokens end.
-  template <class = void>
-  Count along(State state) {
+  SLUICE_LAZY Count along(State state) {
     std::vector<State> path;
     for (auto s = state; known(s) == unknown; s = follow(s).state) path.push_back(s);
     for (auto i = path.size(); i-- > 0;) {
@@ -488,13 +461,11 @@ class Completion {
     }
     return known(state);
   }
-  template <class = void>
-  Count known(State state) {
+  SLUICE_LAZY Count known(State state) {
     if (count(state) == 0) return 0;
     return along_.get(at(state)) - 1;
   }
-  template <class = void>
-  void spell(std::int32_t node, std::vector<std::uint8_t>& bytes) const {
+  SLUICE_LAZY void spell(std::int32_t node, std::vector<std::uint8_t>& bytes) const {
     for (std::int32_t above = 0; above != node;) {
       auto child = above + 1;
       while (trie_.end(child) <= node) child = trie_.end(child);

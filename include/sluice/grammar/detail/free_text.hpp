@@ -24,8 +24,7 @@ class FreeText {
  public:
   /// \param ends   strings of which the first that occurs ends the text; none empty
   /// \param never  strings that do not occur; none empty
-  template <class = void>
-  FreeText(std::vector<std::string> const& ends, std::vector<std::string> const& never) {
+  SLUICE_LAZY FreeText(std::vector<std::string> const& ends, std::vector<std::string> const& never) {
     nodes_.emplace_back();
     for (std::size_t i = 0; i < ends.size(); ++i) nodes_[add(ends[i])].ends.push_back(i);
     for (auto const& one : never) nodes_[add(one)].never = true;
@@ -45,15 +44,9 @@ class FreeText {
   }
 
   /// The texts in which none of the strings occurs.
-  template <class = void>
-  TextAutomaton without() const {
-    return texts(none);
-  }
+  SLUICE_LAZY TextAutomaton without() const { return texts(none); }
   /// The texts that this one ends, with it.
-  template <class = void>
-  TextAutomaton until(std::size_t end) const {
-    return texts(end);
-  }
+  SLUICE_LAZY TextAutomaton until(std::size_t end) const { return texts(end); }
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
@@ -64,8 +57,7 @@ class FreeText {
     bool never = false;
   };
 
-  template <class = void>
-  std::size_t add(std::string_view text) {
+  SLUICE_LAZY std::size_t add(std::string_view text) {
     std::size_t at = 0;
     for (auto const c : decoded(text)) {
       auto const [it, fresh] = nodes_[at].next.try_emplace(c, nodes_.size());
@@ -77,16 +69,14 @@ class FreeText {
     letters_.erase(std::unique(letters_.begin(), letters_.end()), letters_.end());
     return at;
   }
-  template <class = void>
-  std::size_t go(std::size_t node, char32_t c) const {
+  SLUICE_LAZY std::size_t go(std::size_t node, char32_t c) const {
     for (;; node = nodes_[node].back) {
       if (auto const it = nodes_[node].next.find(c); it != nodes_[node].next.end()) return it->second;
       if (node == 0) return 0;
     }
   }
 
-  template <class = void>
-  TextAutomaton texts(std::size_t end) const {
+  SLUICE_LAZY TextAutomaton texts(std::size_t end) const {
     std::vector<std::int32_t> number(nodes_.size(), -1);
     std::int32_t count = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i)

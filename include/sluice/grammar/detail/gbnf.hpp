@@ -34,22 +34,20 @@ class Gbnf {
  public:
   /// Rules that are there already have names, too.
   /// \returns  the rule `root`
-  template <class = void>
-  static std::int32_t parse(std::string_view text, Expressions& out) {
+  SLUICE_LAZY static std::int32_t parse(std::string_view text, Expressions& out) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark, as editors of Windows write it
     return Gbnf(text, out).grammar();
   }
 
  private:
   using Id = Expressions::Id;
-  template <class = void>
-  Gbnf(std::string_view text, Expressions& out) : in_("grammar", text, out.limits()), text_(text), out_(out) {
+  SLUICE_LAZY Gbnf(std::string_view text, Expressions& out)
+      : in_("grammar", text, out.limits()), text_(text), out_(out) {
     for (std::size_t r = 0; r < out.rules.size(); ++r) names_.emplace(out.rules[r].name, static_cast<std::int32_t>(r));
     used_.assign(out.rules.size(), nowhere);
   }
 
-  template <class = void>
-  std::int32_t grammar() {
+  SLUICE_LAZY std::int32_t grammar() {
     find_definitions();
     space();
     while (!in_.end()) rule();
@@ -64,8 +62,7 @@ class Gbnf {
   }
 
   /// The names with which lines define rules.
-  template <class = void>
-  void find_definitions() {
+  SLUICE_LAZY void find_definitions() {
     constexpr std::size_t longest = 256;  // of names with dots, and of options
     auto const blank = [&](std::size_t i) { return text_[i] == ' ' || text_[i] == '\t'; };
     constexpr std::string_view defines = "::=";
@@ -91,8 +88,7 @@ class Gbnf {
     }
   }
 
-  template <class = void>
-  void rule() {
+  SLUICE_LAZY void rule() {
     auto const place = in_.place();
     auto const text = word();
     if (text.empty()) in_.fail("a rule's name is missing: expected a rule, name ::= ...");
@@ -120,8 +116,7 @@ class Gbnf {
   }
 
   /// Attributes as xgrammar has them, of which none is here.
-  template <class = void>
-  [[noreturn]] void options() {
+  SLUICE_LAZY [[noreturn]] void options() {
     in_.skip();
     space();
     auto const place = in_.place();
@@ -129,8 +124,7 @@ class Gbnf {
                            "] is not supported: expected ::= behind the name of a rule");
   }
 
-  template <class = void>
-  Id alternatives(std::int32_t nesting) {
+  SLUICE_LAZY Id alternatives(std::int32_t nesting) {
     std::vector<Id> choices;
     do choices.push_back(sequence(nesting));
     while (in_.take("|"));
@@ -138,8 +132,7 @@ class Gbnf {
   }
 
   /// Ends where the next rule begins, on a line of its own.
-  template <class = void>
-  Id sequence(std::int32_t nesting) {
+  SLUICE_LAZY Id sequence(std::int32_t nesting) {
     std::vector<Id> parts;
     for (;;) {
       if (space() && at_definition()) return out_.sequence(parts);
@@ -166,8 +159,7 @@ class Gbnf {
     }
   }
 
-  template <class = void>
-  Id group(std::int32_t nesting) {
+  SLUICE_LAZY Id group(std::int32_t nesting) {
     if (nesting >= in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
     in_.skip();
@@ -176,8 +168,7 @@ class Gbnf {
     return id;
   }
 
-  template <class = void>
-  void repetition(std::vector<Id>& parts) {
+  SLUICE_LAZY void repetition(std::vector<Id>& parts) {
     if (parts.empty()) in_.fail("there is nothing to repeat");
     std::int32_t minimum = 0, maximum = -1;
     auto const place = in_.place();
@@ -199,8 +190,7 @@ class Gbnf {
     parts.back() = out_.repeat(parts.back(), minimum, maximum);
   }
 
-  template <class = void>
-  Id characters() {
+  SLUICE_LAZY Id characters() {
     auto const place = in_.place();
     in_.skip();
     auto const negative = in_.take("^");
@@ -220,8 +210,7 @@ class Gbnf {
 
   // Names.
   /// The name of a rule that comes next; a dot belongs to one that is defined like that.
-  template <class = void>
-  std::string_view word() {
+  SLUICE_LAZY std::string_view word() {
     auto const place = in_.place();
     std::size_t size = 0;
     while (size <= dotted_ && GbnfElements::is_name(in_.peek(size))) ++size;
@@ -232,8 +221,7 @@ class Gbnf {
     return in_.take_while([](char c) { return c != '.' && GbnfElements::is_name(c); });
   }
   /// Whether a rule begins here.
-  template <class = void>
-  bool at_definition() {
+  SLUICE_LAZY bool at_definition() {
     auto const place = in_.place();
     auto found = !word().empty();
     if (found && in_.peek() == '[') {
@@ -245,24 +233,19 @@ class Gbnf {
     in_.go_to(place);
     return found;
   }
-  template <class = void>
-  Id call(std::string_view name, std::size_t place) {
+  SLUICE_LAZY Id call(std::string_view name, std::size_t place) {
     auto const called = named(name);
     if (used_[index(called)] == nowhere) used_[index(called)] = place;
     return out_.call(called);
   }
-  template <class = void>
-  std::int32_t named(std::string_view name) {
+  SLUICE_LAZY std::int32_t named(std::string_view name) {
     auto const [it, fresh] = names_.try_emplace(std::string(name), 0);
     if (fresh) it->second = out_.add_rule(it->first), used_.resize(out_.rules.size(), nowhere);
     return it->second;
   }
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-  template <class = void>
-  bool space() {
-    return GbnfElements::space(in_);
-  }
+  SLUICE_LAZY bool space() { return GbnfElements::space(in_); }
 
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   SourceReader in_;

@@ -59,8 +59,7 @@ class GbnfCalls {
   GbnfCalls(std::string_view name, SourceReader& in, Expressions& out)
       : name_(name), in_(in), out_(out), place_(in.place()) {}
 
-  template <class = void>
-  Value value(bool nested) {
+  SLUICE_LAZY Value value(bool nested) {
     Value out{.place = in_.place()};
     if (in_.peek() == '"') {
       out.text = GbnfElements::text(in_);
@@ -81,8 +80,7 @@ class GbnfCalls {
     }
     return out;
   }
-  template <class = void>
-  void arguments() {
+  SLUICE_LAZY void arguments() {
     if (!in_.take("(")) in_.fail("expected ( behind " + name_);
     GbnfElements::space(in_);
     if (in_.take(")")) return;
@@ -126,8 +124,8 @@ class GbnfCalls {
     }
     return by_text ? by_texts(tags, excludes, loop) : by_tokens(tags, excludes, loop);
   }
-  template <class = void>
-  Id by_texts(std::vector<std::pair<Value const*, Id>> const& tags, std::vector<Value> const& excludes, bool loop) {
+  SLUICE_LAZY Id by_texts(std::vector<std::pair<Value const*, Id>> const& tags, std::vector<Value> const& excludes,
+                          bool loop) {
     std::vector<TagRules::Triggered> all;
     std::vector<std::string> never;
     for (auto const& [tag, rest] : tags) all.push_back({tag->text, rest});
@@ -141,8 +139,8 @@ class GbnfCalls {
     return TagRules(out_, no_schemas).triggered(all, never, !loop);
   }
   /// Other tokens, then one that leads to its rule, again and again.
-  template <class = void>
-  Id by_tokens(std::vector<std::pair<Value const*, Id>> const& tags, std::vector<Value> const& excludes, bool loop) {
+  SLUICE_LAZY Id by_tokens(std::vector<std::pair<Value const*, Id>> const& tags, std::vector<Value> const& excludes,
+                           bool loop) {
     auto taken = excludes;
     std::vector<Id> choices;
     for (auto const& [tag, rest] : tags) {
@@ -158,8 +156,7 @@ class GbnfCalls {
     out_.rules[static_cast<std::size_t>(dispatch)].expression = whole;
     return out_.call(dispatch);
   }
-  template <class = void>
-  TokenTerminal tokens(std::vector<Value> const& all, bool complement) const {
+  SLUICE_LAZY TokenTerminal tokens(std::vector<Value> const& all, bool complement) const {
     TokenTerminal out{.complement = complement};
     for (auto const& one : all) {
       if (one.kind != Kind::number) in_.fail_at(one.place, "expected the number of a token");
@@ -169,8 +166,7 @@ class GbnfCalls {
     out.written = (complement ? "!" : "") + (out.written.empty() ? "<[" : out.written) + "]>";
     return out;
   }
-  template <class = void>
-  Id regex() {
+  SLUICE_LAZY Id regex() {
     if (all_.size() != 1 || all_[0].kind != Kind::text) in_.fail_at(place_, "expected one text, a regular expression");
     if (truth("json_string", false)) in_.fail_at(place_, "json_string = true is not supported");
     std::string flags = "s";  // without flags, . is any character
@@ -184,8 +180,7 @@ class GbnfCalls {
     return Regex::parse("Regex", flags.empty() ? all_[0].text : "(?" + flags + ")" + all_[0].text, out_);
   }
   /// Any neighbours: from each text, it may go on with the next.
-  template <class = void>
-  Id substring() {
+  SLUICE_LAZY Id substring() {
     none_left();
     std::vector<Id> choices{out_.empty()};
     auto next = out_.empty();
@@ -201,8 +196,7 @@ class GbnfCalls {
   }
 
   // Arguments with names.
-  template <class = void>
-  Value const* take(std::string_view name) {
+  SLUICE_LAZY Value const* take(std::string_view name) {
     for (auto& [key, its] : named_)
       if (key.text == name) {
         key.text.clear();
@@ -210,23 +204,20 @@ class GbnfCalls {
       }
     return nullptr;
   }
-  template <class = void>
-  bool truth(std::string_view name, bool otherwise) {
+  SLUICE_LAZY bool truth(std::string_view name, bool otherwise) {
     auto const* const given = take(name);
     if (given == nullptr) return otherwise;
     if (given->kind != Kind::name || (given->text != "true" && given->text != "false"))
       in_.fail_at(given->place, "expected true or false");
     return given->text == "true";
   }
-  template <class = void>
-  std::vector<Value> tuple(std::string_view name) {
+  SLUICE_LAZY std::vector<Value> tuple(std::string_view name) {
     auto const* const given = take(name);
     if (given == nullptr) return {};
     if (given->kind != Kind::tuple) in_.fail_at(given->place, "expected a tuple");
     return given->parts;
   }
-  template <class = void>
-  void none_left() const {
+  SLUICE_LAZY void none_left() const {
     for (auto const& [key, its] : named_)
       if (!key.text.empty()) in_.fail_at(key.place, key.text + " is no argument of " + name_ + ", or comes twice");
   }

@@ -19,8 +19,7 @@
 namespace sluice::inline v0::detail {
 
 /// A token's number.
-template <class = void>
-std::int32_t read_token_number(SourceReader& in) {
+SLUICE_LAZY std::int32_t read_token_number(SourceReader& in) {
   auto const place = in.place();
   std::int64_t value = 0;
   while (in.at_digit()) value = (std::min)(value * 10 + (in.peek() - '0'), std::int64_t{1} << 31), in.skip();
@@ -30,8 +29,7 @@ std::int32_t read_token_number(SourceReader& in) {
 }
 
 /// <name>, <[number]>, !<...>, <[1-5,9]>, <[^1-5,9]> or <[*]>.
-template <class = void>
-TokenTerminal read_token(SourceReader& in) {
+SLUICE_LAZY TokenTerminal read_token(SourceReader& in) {
   auto const place = in.place();
   TokenTerminal out;
   out.complement = in.take("!");
@@ -66,8 +64,7 @@ struct GbnfElements {
            c == '.';
   }
   /// Skips white space and comments. \returns  whether a line ended
-  template <class = void>
-  static bool space(SourceReader& in) {
+  SLUICE_LAZY static bool space(SourceReader& in) {
     auto lines = false;
     for (;; in.skip()) {
       if (in.peek() == '#')
@@ -79,8 +76,7 @@ struct GbnfElements {
   }
 
   /// One character, or an escape: those of llama.cpp and of C; in classes, punctuation too.
-  template <class = void>
-  static char32_t character(SourceReader& in, bool in_class = false) {
+  SLUICE_LAZY static char32_t character(SourceReader& in, bool in_class = false) {
     auto const place = in.place();
     if (!in.take("\\")) return in.character();
     auto const c = in.end() ? '\0' : in.peek();
@@ -105,8 +101,7 @@ struct GbnfElements {
   }
 
   /// In quotation marks.
-  template <class = void>
-  static std::string text(SourceReader& in) {
+  SLUICE_LAZY static std::string text(SourceReader& in) {
     in.skip();
     std::string out;
     while (!in.take("\"")) append_utf8(out, character(in));

@@ -26,16 +26,11 @@ class Interner {
     friend auto operator<=>(Pair const&, Pair const&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 errs
   };
 
-  template <class = void>
-  Interner() : table_(64) {}
+  SLUICE_LAZY Interner() : table_(64) {}
 
   std::int32_t size() const { return static_cast<std::int32_t>(all_.size()); }
-  template <class = void>
-  std::span<Pair const> operator[](std::int32_t id) const {
-    return all_[static_cast<std::size_t>(id)];
-  }
-  template <class = void>
-  std::int32_t intern(std::span<Pair const> sequence) {
+  SLUICE_LAZY std::span<Pair const> operator[](std::int32_t id) const { return all_[static_cast<std::size_t>(id)]; }
+  SLUICE_LAZY std::int32_t intern(std::span<Pair const> sequence) {
     if (all_.size() * 2 >= table_.size()) grow();
     auto const h = hash(sequence);
     auto const mask = table_.size() - 1;
@@ -58,8 +53,7 @@ class Interner {
     std::int32_t id = -1;  // -1: free
     std::uint32_t hash = 0;
   };
-  template <class = void>
-  static std::uint32_t hash(std::span<Pair const> sequence) {
+  SLUICE_LAZY static std::uint32_t hash(std::span<Pair const> sequence) {
     std::uint64_t h = sequence.size();
     for (auto const [a, b] : sequence) {
       h ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
@@ -69,8 +63,7 @@ class Interner {
     return static_cast<std::uint32_t>(h);
   }
   /// Hashes are kept, so that this does not read the sequences: it may fall into the time of one mask.
-  template <class = void>
-  void grow() {
+  SLUICE_LAZY void grow() {
     auto larger = std::vector<Slot>(table_.size() * 2);
     auto const mask = larger.size() - 1;
     for (auto const one : table_) {

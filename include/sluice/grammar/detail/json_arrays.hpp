@@ -25,8 +25,7 @@ class JsonArrays : public JsonObjects {
  protected:
   using JsonObjects::JsonObjects;
 
-  template <class = void>
-  Id array_of(Literals const& all_of, std::int32_t nesting) {
+  SLUICE_LAZY Id array_of(Literals const& all_of, std::int32_t nesting) {
     std::vector<Id> choices;
     for (auto& clause : expand(all_of, array)) {
       auto const* const unique = clause.unique;
@@ -58,8 +57,7 @@ class JsonArrays : public JsonObjects {
     std::int64_t same = 0, least = 0, most = -1;
     std::map<State, Id> rules{};
 
-    template <class = void>
-    Id all() {
+    SLUICE_LAZY Id all() {
       least = clause.least, most = clause.most, same = begun(clause);
       if (most >= 0) same = (std::min)(same, most);
       if (clause.some.empty() && clause.contains.empty()) return simple();
@@ -70,8 +68,7 @@ class JsonArrays : public JsonObjects {
           std::any_of(clause.contains.begin(), clause.contains.end(), [](Atom const& c) { return c.from > 0; });
       return x.texts_.within("[", body, "]", least == 0 && clause.some.empty() && !wanted);
     }
-    template <class = void>
-    Id simple() {
+    SLUICE_LAZY Id simple() {
       auto& out = x.out_;
       if (most == 0) return least == 0 ? x.texts_.within("[", out.empty(), "]", false) : out.nothing();
       auto const tail = x.rule_of(item(clause, same), nesting);
@@ -103,8 +100,7 @@ class JsonArrays : public JsonObjects {
     }
 
     /// With demands and counts of items that fit.
-    template <class = void>
-    Id from(std::int64_t i, std::uint32_t met, std::vector<std::int64_t> const& found) {
+    SLUICE_LAZY Id from(std::int64_t i, std::uint32_t met, std::vector<std::int64_t> const& found) {
       auto const counted = most >= 0 || i < least || i < same || i == 0;
       auto const at = counted ? i : (std::max)({least, same, std::int64_t{1}});
       auto const [it, fresh] = rules.try_emplace({at, met, found}, -1);
@@ -134,9 +130,8 @@ class JsonArrays : public JsonObjects {
       return here;
     }
     /// The next item fits these schemas of `contains`, and not the others.
-    template <class = void>
-    void one(std::int64_t i, std::uint32_t met, std::vector<std::int64_t> found, std::uint32_t fit, std::uint32_t meets,
-             std::vector<Id>& choices) {
+    SLUICE_LAZY void one(std::int64_t i, std::uint32_t met, std::vector<std::int64_t> found, std::uint32_t fit,
+                         std::uint32_t meets, std::vector<Id>& choices) {
       auto values = item(clause, i);
       for (std::size_t c = 0; c < found.size(); ++c) {
         auto const& [kind, schema, names, name, none, low, high, path, from_where] = clause.contains[c];
@@ -160,8 +155,7 @@ class JsonArrays : public JsonObjects {
   };
 
   /// Items that are all different; nothing, where that is not regular or takes too many states.
-  template <class = void>
-  std::optional<Id> distinct(Clause& clause, std::int32_t nesting) {
+  SLUICE_LAZY std::optional<Id> distinct(Clause& clause, std::int32_t nesting) {
     if (!clause.some.empty() || !clause.contains.empty()) return {};
     auto const same = begun(clause);
     if (same > 100) return {};
@@ -220,8 +214,7 @@ class JsonArrays : public JsonObjects {
     return sum;
   }
   /// All values that fit, if they are few.
-  template <class = void>
-  std::optional<std::vector<JsonValue const*>> finite(Literals const& all_of) {
+  SLUICE_LAZY std::optional<std::vector<JsonValue const*>> finite(Literals const& all_of) {
     if (auto list = listed(all_of)) return list;
     auto const some = may_be(all_of);
     if ((some & ~(null | boolean | integer)) != 0) return {};
@@ -240,8 +233,7 @@ class JsonArrays : public JsonObjects {
     return out;
   }
   /// Bounds of integers, as far as keywords show them at a glance.
-  template <class = void>
-  void find_bounds(Literal const& one, std::int64_t& low, std::int64_t& high) {
+  SLUICE_LAZY void find_bounds(Literal const& one, std::int64_t& low, std::int64_t& high) {
     if (one.negated || !one.schema->is(Kind::object)) return;
     auto const& its = schema(*one.schema);
     for (auto const& part : its.parts) {
@@ -256,8 +248,8 @@ class JsonArrays : public JsonObjects {
         high = (std::min)(high, static_cast<std::int64_t>(std::ceil(bound)));
     }
   }
-  template <class = void>
-  void find_bounds_behind(JsonValue const& value, std::int32_t scope, std::int64_t& low, std::int64_t& high) {
+  SLUICE_LAZY void find_bounds_behind(JsonValue const& value, std::int32_t scope, std::int64_t& low,
+                                      std::int64_t& high) {
     if (++behind_refs_ > 50) return;
     find_bounds({&value, false, scope}, low, high);
     --behind_refs_;

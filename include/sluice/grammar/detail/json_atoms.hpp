@@ -76,8 +76,7 @@ class JsonAtoms : public JsonGlance {
       if (!is_true(one) && std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
   }
 
-  template <class = void>
-  bool contains(Names const& names, std::string const& name) {
+  SLUICE_LAZY bool contains(Names const& names, std::string const& name) {
     auto in = std::binary_search(names.listed.begin(), names.listed.end(), name);
     if (!in && !names.patterns.empty()) {
       auto const text = decoded(name);
@@ -94,8 +93,7 @@ class JsonAtoms : public JsonGlance {
     return in != names.others;
   }
   /// As a set, without what is listed.
-  template <class = void>
-  Texts texts_of(Names const& names) {
+  SLUICE_LAZY Texts texts_of(Names const& names) {
     Texts some = share(TextAutomaton{});
     auto const also = [&](Texts const& more) {
       if (some != nullptr) some = more == nullptr ? more : share(*some | *more);
@@ -108,8 +106,7 @@ class JsonAtoms : public JsonGlance {
   static bool applies(Atom const& atom, std::string const& name) { return atom.names == nullptr && atom.name == name; }
 
   /// What the value of a member must fit.
-  template <class = void>
-  Literals member(Clause const& clause, std::string const& name) {
+  SLUICE_LAZY Literals member(Clause const& clause, std::string const& name) {
     Literals out;
     if (auto const it = clause.members.find(name); it != clause.members.end()) add(out, it->second.all);
     for (auto const& one : clause.each)
@@ -125,8 +122,7 @@ class JsonAtoms : public JsonGlance {
   }
 
   /// False: nothing obeys.
-  template <class = void>
-  bool take(Clause& clause, Atom const& atom) {
+  SLUICE_LAZY bool take(Clause& clause, Atom const& atom) {
     switch (atom.kind) {
       case Atom::literal: break;
       case Atom::each:
@@ -159,8 +155,7 @@ class JsonAtoms : public JsonGlance {
   // ---- synthetic schemas ----
 
   /// A schema that only this array or object fits.
-  template <class = void>
-  Literal only(JsonValue const& value) {
+  SLUICE_LAZY Literal only(JsonValue const& value) {
     auto const [it, fresh] = only_.try_emplace(&value, nullptr);
     if (fresh) {
       auto const text = [](std::string name) {
@@ -201,22 +196,19 @@ class JsonAtoms : public JsonGlance {
     }
     return {it->second};
   }
-  template <class = void>
-  static JsonValue list_of(JsonValue const& one) {
+  SLUICE_LAZY static JsonValue list_of(JsonValue const& one) {
     JsonValue out;
     out.kind = JsonValue::Kind::array, out.items.push_back(one);
     return out;
   }
 
   /// Keeps a schema made here; it is read as a schema of no particular draft.
-  template <class = void>
-  JsonValue const& keep(JsonValue schema) {
+  SLUICE_LAZY JsonValue const& keep(JsonValue schema) {
     made_.push_back(std::move(schema));
     return made(made_.back());
   }
   /// Keeps a schema made of parts of another.
-  template <class = void>
-  JsonValue const& keep(JsonValue schema, Schema const& of) {
+  SLUICE_LAZY JsonValue const& keep(JsonValue schema, Schema const& of) {
     if (several()) unsupported(*of.source, "unevaluatedItems beside contains, in a document with several resources");
     made_.push_back(std::move(schema));
     return made_.back();

@@ -27,8 +27,7 @@ class JsonClauses : public JsonUnevaluated {
   using JsonUnevaluated::JsonUnevaluated;
 
   /// \param type  array or object
-  template <class = void>
-  std::vector<Clause> expand(Literals const& all_of, std::uint32_t type) {
+  SLUICE_LAZY std::vector<Clause> expand(Literals const& all_of, std::uint32_t type) {
     State begun;
     for (std::size_t i = 0; i < all_of.size(); ++i)
       begun.open.push_back({.one = all_of[i], .path = {static_cast<std::int32_t>(i)}, .source = all_of[i].schema});
@@ -43,8 +42,7 @@ class JsonClauses : public JsonUnevaluated {
     return all_of.size() > 1 || (all_of.size() == 1 && all_of[0].negated);
   }
   /// Whether it is clear that no value fits all of them.
-  template <class = void>
-  bool empty(Literals const& all_of) {
+  SLUICE_LAZY bool empty(Literals const& all_of) {
     if (all_of.empty()) return false;
     for (auto const& one : all_of)
       if (is_false(one) || std::find(all_of.begin(), all_of.end(), opposite(one)) != all_of.end()) return true;
@@ -67,8 +65,7 @@ class JsonClauses : public JsonUnevaluated {
   };
   enum class Outcome : std::uint8_t { open, never, given };
 
-  template <class = void>
-  bool find_empty(Literals const& all_of) {
+  SLUICE_LAZY bool find_empty(Literals const& all_of) {
     auto const some = may_be(all_of);
     if (some == 0) return true;
     if (auto const values = listed(all_of)) return values->empty();
@@ -101,8 +98,7 @@ class JsonClauses : public JsonUnevaluated {
     }
     return true;
   }
-  template <class = void>
-  bool possible(Clause const& clause, std::uint32_t type) {
+  SLUICE_LAZY bool possible(Clause const& clause, std::uint32_t type) {
     if (type == object)
       return std::all_of(clause.members.begin(), clause.members.end(), [&](auto const& one) {
         if (!one.second.required) return true;
@@ -114,8 +110,8 @@ class JsonClauses : public JsonUnevaluated {
     return true;
   }
 
-  template <class = void>
-  void run(State state, std::uint32_t type, std::vector<Clause>& out, std::size_t& steps, JsonValue const& source) {
+  SLUICE_LAZY void run(State state, std::uint32_t type, std::vector<Clause>& out, std::size_t& steps,
+                       JsonValue const& source) {
     for (;;) {
       if (++steps > 3000 || ++all_steps_ > 300'000)
         unsupported(source, "leads to too many combinations of schemas, which is not supported");
@@ -157,8 +153,7 @@ class JsonClauses : public JsonUnevaluated {
   }
 
   /// Takes a schema apart; false: it cannot hold.
-  template <class = void>
-  bool split(State& state, Atom const& atom, std::uint32_t type) {
+  SLUICE_LAZY bool split(State& state, Atom const& atom, std::uint32_t type) {
     auto const& one = atom.one;
     if (is_true(one)) return true;
     if (is_false(one) || state.done.contains(opposite(one))) return false;
@@ -186,15 +181,13 @@ class JsonClauses : public JsonUnevaluated {
     choose(state, std::move(broken));
     return true;
   }
-  template <class = void>
-  static void choose(State& state, Ways ways) {
+  SLUICE_LAZY static void choose(State& state, Ways ways) {
     if (ways.size() == 1) state.open.insert(state.open.end(), ways[0].begin(), ways[0].end());
     else state.choices.push_back(std::move(ways));
   }
 
   /// Whether a schema may say more of a type than that it is allowed.
-  template <class = void>
-  bool speaks(JsonValue const& value, std::uint32_t type) {
+  SLUICE_LAZY bool speaks(JsonValue const& value, std::uint32_t type) {
     return std::ranges::any_of(schema(value).parts, [&](Part const& part) {
       if (part.word < Word::type || part.word == Word::values || part.word == Word::constant) return true;
       auto const of_arrays = (part.word >= Word::items && part.word <= Word::unique) || part.word == Word::other_items;
@@ -203,8 +196,7 @@ class JsonClauses : public JsonUnevaluated {
       return type == array ? of_arrays : of_objects;
     });
   }
-  template <class = void>
-  Outcome outcome(State const& state, Way const& way, std::uint32_t type) {
+  SLUICE_LAZY Outcome outcome(State const& state, Way const& way, std::uint32_t type) {
     auto given = true;
     for (auto const& atom : way) {
       auto const one = outcome(state, atom, type);
@@ -213,8 +205,7 @@ class JsonClauses : public JsonUnevaluated {
     }
     return given ? Outcome::given : Outcome::open;
   }
-  template <class = void>
-  Outcome outcome(State const& state, Atom const& atom, std::uint32_t type) {
+  SLUICE_LAZY Outcome outcome(State const& state, Atom const& atom, std::uint32_t type) {
     auto const& clause = state.clause;
     switch (atom.kind) {
       case Atom::literal: {
@@ -256,8 +247,7 @@ class JsonClauses : public JsonUnevaluated {
     }
   }
   /// Whether values that fit all of them fit one more.
-  template <class = void>
-  bool implied(Literals its, Literal const& one) {
+  SLUICE_LAZY bool implied(Literals its, Literal const& one) {
     if (is_true(one) || std::find(its.begin(), its.end(), one) != its.end()) return true;
     add(its, {opposite(one)});
     return empty(its);

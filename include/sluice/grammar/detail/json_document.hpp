@@ -59,8 +59,7 @@ class JsonDocument {
     JsonValue const* value;
   };
 
-  template <class = void>
-  JsonDocument(std::string_view text, GrammarLimits const& limits)
+  SLUICE_LAZY JsonDocument(std::string_view text, GrammarLimits const& limits)
       : reader_("schema", text, limits), root_(JsonReader::parse("schema", text, limits)) {
     resources_.push_back({"", 2020, &root_, {}, {}, false});
     if (auto const* const dialect = root_.find("$schema")) resources_[0].draft = draft_of(*dialect);
@@ -77,18 +76,15 @@ class JsonDocument {
   /// Keywords that are no keywords, and formats that are none.
   std::set<std::string> const& ignored() const { return ignored_; }
   /// Ignores a keyword from now on.
-  template <class = void>
-  void drop(JsonValue const* keyword) {
+  SLUICE_LAZY void drop(JsonValue const* keyword) {
     dropped_.insert(keyword);
     schemas_.clear();
   }
 
-  template <class = void>
-  [[noreturn]] void fail(JsonValue const& value, std::string const& why) const {
+  SLUICE_LAZY [[noreturn]] void fail(JsonValue const& value, std::string const& why) const {
     reader_.fail_at(value.place, why);
   }
-  template <class = void>
-  [[noreturn]] void unsupported(JsonValue const& value, std::string const& why) const {
+  SLUICE_LAZY [[noreturn]] void unsupported(JsonValue const& value, std::string const& why) const {
     try {
       fail(value, why);
     } catch (std::invalid_argument const& e) {
@@ -96,8 +92,7 @@ class JsonDocument {
     }
   }
 
-  template <class = void>
-  Schema const& schema(JsonValue const& value) {
+  SLUICE_LAZY Schema const& schema(JsonValue const& value) {
     // References that meet again and again double the ways at each: forty of them never end.
     if (++looked_ > 4'000'000) unsupported(value, "is met too often: references lead to too many ways");
     auto const [it, fresh] = schemas_.try_emplace(&value);
@@ -105,16 +100,14 @@ class JsonDocument {
     return it->second;
   }
   /// A keyword that its draft knows.
-  template <class = void>
-  JsonValue const* own(Schema const& of, std::string_view name) const {
+  SLUICE_LAZY JsonValue const* own(Schema const& of, std::string_view name) const {
     auto const* const value = of.source->find(name);
     if (value == nullptr || dropped_.contains(value)) return nullptr;
     auto const& known = json_keywords().at(name);
     return any_draft_ || (draft(of) >= known.from && draft(of) <= known.until) ? value : nullptr;
   }
   /// The scope behind a schema's resource.
-  template <class = void>
-  std::int32_t enter(std::int32_t scope, Schema const& of) {
+  SLUICE_LAZY std::int32_t enter(std::int32_t scope, Schema const& of) {
     if (!dynamic_) return 0;
     auto list = scopes_[at(scope)];
     if (std::find(list.begin(), list.end(), of.resource) != list.end()) return scope;
@@ -124,8 +117,7 @@ class JsonDocument {
     return it->second;
   }
   /// What a reference of a schema leads to.
-  template <class = void>
-  JsonValue const& target(Schema const& of, Part const& part, std::int32_t scope) {
+  SLUICE_LAZY JsonValue const& target(Schema const& of, Part const& part, std::int32_t scope) {
     auto const& ref = *part.value;
     if (!ref.is(Kind::string)) fail(ref, "$ref must be a string");
     auto const& value = follow(ref, of.resource);
@@ -149,8 +141,7 @@ class JsonDocument {
   bool any_draft() const { return any_draft_; }
   bool several() const { return resources_.size() > 1; }
   /// Reads a schema that is not of the document.
-  template <class = void>
-  JsonValue const& made(JsonValue const& value) {
+  SLUICE_LAZY JsonValue const& made(JsonValue const& value) {
     if (made_ < 0) {
       made_ = static_cast<std::int32_t>(resources_.size());
       resources_.push_back({"", 2019, &root_, {}, {}, false});
@@ -158,19 +149,14 @@ class JsonDocument {
     resource_of_[&value] = made_;
     return value;
   }
-  template <class = void>
-  void ignore(std::string name) {
-    ignored_.insert(std::move(name));
-  }
+  SLUICE_LAZY void ignore(std::string name) { ignored_.insert(std::move(name)); }
 
-  template <class = void>
-  std::vector<JsonValue> const& list(JsonValue const& value) const {
+  SLUICE_LAZY std::vector<JsonValue> const& list(JsonValue const& value) const {
     if (!value.is(Kind::array) || value.items.empty()) fail(value, "must be an array of schemas");
     return value.items;
   }
   /// Members of a value that must be an object.
-  template <class = void>
-  std::vector<std::pair<std::string, JsonValue>> const& map(JsonValue const& value) const {
+  SLUICE_LAZY std::vector<std::pair<std::string, JsonValue>> const& map(JsonValue const& value) const {
     if (!value.is(Kind::object)) fail(value, "must be an object");
     return value.members;
   }
@@ -188,8 +174,7 @@ class JsonDocument {
     bool recursive;
   };
 
-  template <class = void>
-  int draft_of(JsonValue const& dialect) {
+  SLUICE_LAZY int draft_of(JsonValue const& dialect) {
     if (!dialect.is(Kind::string)) fail(dialect, "$schema must be a string");
     auto const& name = dialect.text;
     if (name.find("json-schema.org/") != std::string::npos) {
@@ -230,8 +215,7 @@ class JsonDocument {
   }
 
   /// Finds resources and anchors within a schema.
-  template <class = void>
-  void collect(JsonValue const& value, std::int32_t resource) {
+  SLUICE_LAZY void collect(JsonValue const& value, std::int32_t resource) {
     if (value.is(Kind::array))
       for (auto const& item : value.items) collect(item, resource);
     if (!value.is(Kind::object) || !resource_of_.try_emplace(&value, resource).second) return;
@@ -272,14 +256,12 @@ class JsonDocument {
     for (auto const name : places())
       if (auto const* const one = value.find(name)) collect(*one, resource);
   }
-  template <class = void>
-  std::int32_t resource_of(JsonValue const& value) const {
+  SLUICE_LAZY std::int32_t resource_of(JsonValue const& value) const {
     auto const it = resource_of_.find(&value);
     return it == resource_of_.end() ? 0 : it->second;
   }
 
-  template <class = void>
-  JsonValue const& follow(JsonValue const& ref, std::int32_t resource) {
+  SLUICE_LAZY JsonValue const& follow(JsonValue const& ref, std::int32_t resource) {
     auto const [it, fresh] = followed_.try_emplace(&ref, nullptr);
     if (!fresh) return *it->second;
     std::string_view const text = ref.text;
@@ -302,9 +284,8 @@ class JsonDocument {
     if (many_) collect(*value, resource);
     return *(followed_[&ref] = value);
   }
-  template <class = void>
-  JsonValue const& pointed(JsonValue const& ref, JsonValue const& from, std::string_view pointer,
-                           std::int32_t& resource) {
+  SLUICE_LAZY JsonValue const& pointed(JsonValue const& ref, JsonValue const& from, std::string_view pointer,
+                                       std::int32_t& resource) {
     auto const* value = &from;
     while (!pointer.empty()) {
       pointer.remove_prefix(1);
@@ -325,8 +306,7 @@ class JsonDocument {
     return *value;
   }
 
-  template <class = void>
-  Schema read(JsonValue const& value) {
+  SLUICE_LAZY Schema read(JsonValue const& value) {
     Schema out{&value, resource_of(value)};
     if (!value.is(Kind::object)) fail(value, "a schema must be an object, true or false");
     auto const own_draft = draft(out);

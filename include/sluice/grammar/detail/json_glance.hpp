@@ -33,8 +33,7 @@ class JsonGlance : public JsonScalars {
   }
 
   /// The types that a schema may allow, as far as its keywords show it.
-  template <class = void>
-  std::uint32_t may_be(Literal const& one, int depth = 0) {
+  SLUICE_LAZY std::uint32_t may_be(Literal const& one, int depth = 0) {
     if (one.schema->is(Kind::boolean)) return is_false(one) ? 0u : std::uint32_t{all};
     auto const& of = schema(*one.schema);
     if (one.negated) {
@@ -75,15 +74,13 @@ class JsonGlance : public JsonScalars {
     }
     return out;
   }
-  template <class = void>
-  std::uint32_t may_be(Literals const& all_of) {
+  SLUICE_LAZY std::uint32_t may_be(Literals const& all_of) {
     std::uint32_t out = all;
     for (auto const& one : all_of) out &= may_be(one);
     return out;
   }
   /// The values that one of the schemas lists, as far as they fit all; null: none does.
-  template <class = void>
-  std::optional<std::vector<JsonValue const*>> listed(Literals const& all_of) {
+  SLUICE_LAZY std::optional<std::vector<JsonValue const*>> listed(Literals const& all_of) {
     for (auto const& one : all_of) {
       if (one.negated) continue;
       auto exactly = all_of.size() == 1;
@@ -99,8 +96,7 @@ class JsonGlance : public JsonScalars {
   }
 
   /// Whether objects of these schemas have a member in common that tells all of them apart by its constant.
-  template <class = void>
-  bool told_apart(std::vector<JsonValue const*> const& schemas, std::int32_t scope) {
+  SLUICE_LAZY bool told_apart(std::vector<JsonValue const*> const& schemas, std::int32_t scope) {
     if (schemas.size() < 2) return true;
     auto const of = [&](JsonValue const& value, std::string const& name) {
       Tags tags;
@@ -129,8 +125,8 @@ class JsonGlance : public JsonScalars {
     std::set<std::string> required{};
     std::optional<Literal> value{};  // of the member looked for
   };
-  template <class = void>
-  void find_tags(JsonValue const& value, std::int32_t scope, std::string const& name, Tags& tags, int depth) {
+  SLUICE_LAZY void find_tags(JsonValue const& value, std::int32_t scope, std::string const& name, Tags& tags,
+                             int depth) {
     if (!value.is(Kind::object) || depth > 20) return;
     auto const& its = schema(value);
     scope = enter(scope, its);
@@ -148,9 +144,8 @@ class JsonGlance : public JsonScalars {
   }
 
   /// \param exactly  becomes false if the schema may say more
-  template <class = void>
-  std::optional<std::vector<JsonValue const*>> listed(JsonValue const& value, std::int32_t scope, bool& exactly,
-                                                      int depth) {
+  SLUICE_LAZY std::optional<std::vector<JsonValue const*>> listed(JsonValue const& value, std::int32_t scope,
+                                                                  bool& exactly, int depth) {
     if (!value.is(Kind::object) || depth > 20) return {};
     auto const& of = schema(value);
     scope = enter(scope, of);

@@ -26,15 +26,14 @@ class JsonIndent {
 
   /// \param line    the expression that stands for a new line
   /// \param deeper  [expression]: whether its lines lie one deeper than those around it
-  template <class = void>
-  JsonIndent(Expressions const& from, Id line, std::vector<std::uint8_t> deeper, std::int32_t width, Expressions& out)
+  SLUICE_LAZY JsonIndent(Expressions const& from, Id line, std::vector<std::uint8_t> deeper, std::int32_t width,
+                         Expressions& out)
       : from_(from), line_(line), deeper_(std::move(deeper)), width_(width), out_(out) {
     deeper_.resize(at(from.size()));
     find_dependent();
   }
   /// The rule for the outermost value.
-  template <class = void>
-  std::int32_t copied(std::int32_t root) {
+  SLUICE_LAZY std::int32_t copied(std::int32_t root) {
     auto const out = rule_of(root, 0);
     for (std::size_t i = 0; i < open_.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
       auto const [rule, depth, made] = open_[i];
@@ -52,8 +51,7 @@ class JsonIndent {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   /// Finds the expressions whose texts depend on how deep they are.
-  template <class = void>
-  void find_dependent() {
+  SLUICE_LAZY void find_dependent() {
     auto const count = at(from_.size());
     Users parents(count), callers(from_.rules.size()), rules(count);
     std::vector<Id> open;
@@ -77,8 +75,7 @@ class JsonIndent {
     }
   }
 
-  template <class = void>
-  std::int32_t rule_of(std::int32_t rule, std::int32_t depth) {
+  SLUICE_LAZY std::int32_t rule_of(std::int32_t rule, std::int32_t depth) {
     auto const& [name, expression, place, other] = from_.rules[at(rule)];
     if (expression >= 0 && dependent_[at(expression)] == 0) depth = 0;
     auto const [it, fresh] = rules_.try_emplace({rule, depth}, -1);
@@ -89,15 +86,13 @@ class JsonIndent {
     }
     return it->second;
   }
-  template <class = void>
-  Id copy(Id id, std::int32_t depth) {
+  SLUICE_LAZY Id copy(Id id, std::int32_t depth) {
     if (dependent_[at(id)] == 0) depth = 0;
     if (auto const known = made_.find({id, depth}); known != made_.end()) return known->second;
     auto const made = make(id, depth);
     return made_[{id, depth}] = made;
   }
-  template <class = void>
-  Id make(Id id, std::int32_t depth) {
+  SLUICE_LAZY Id make(Id id, std::int32_t depth) {
     if (id == line_) return out_.text("\n" + std::string(at(width_ * depth), ' '));
     if (deeper_[at(id)] != 0 && ++depth > deepest) return out_.nothing();
     auto const e = from_[id];

@@ -55,8 +55,7 @@ struct JsonKeyword {
   int from = 4, until = 2020;  // the drafts that know it
 };
 
-template <class = void>
-std::unordered_map<std::string_view, JsonKeyword> const& json_keywords() {
+SLUICE_LAZY std::unordered_map<std::string_view, JsonKeyword> const& json_keywords() {
   using W = JsonWord;
   static std::unordered_map<std::string_view, JsonKeyword> const names{
       {"$ref", {W::ref}},

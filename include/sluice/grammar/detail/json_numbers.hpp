@@ -31,51 +31,44 @@ enum class NumberTexts : std::uint8_t { all, bounded, multiples };
 class JsonNumbers {
  public:
   /// \param exponent  the largest that is written
-  template <class = void>
-  explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = usual_exponent)
+  SLUICE_LAZY explicit JsonNumbers(NumberTexts texts, std::int64_t exponent = usual_exponent)
       : texts_(texts), usual_(exponent == usual_exponent) {
     all_ = texts == NumberTexts::all ? finite() : usual_ ? usual(texts) : texts_of(texts, exponent);
   }
   static constexpr std::int64_t usual_exponent = 307;
 
   /// All texts whose exponent is such that they are finite doubles, if not of very many digits.
-  template <class = void>
-  static TextAutomaton const& finite() {
+  SLUICE_LAZY static TextAutomaton const& finite() {
     static TextAutomaton const all =
         set("-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE](?:[+-]?0*[0-9]{1,2}|-" + at_most(307) +
             "))?|[0-9](?:\\.[0-9]+)?[eE]\\+?" + at_most(307) + "|" + largest() + "[eE]\\+?0*308)");
     return all;
   }
   /// Integers among these, without those that need their digits counted, such as 1500e-2.
-  template <class = void>
-  static TextAutomaton const& integers() {
+  SLUICE_LAZY static TextAutomaton const& integers() {
     static TextAutomaton const all =
         set(R"(-?(?:(?:0|[1-9][0-9]*)(?:\.0+)?(?:[eE]\+?0*[0-9]{1,2})?|[0-9](?:\.0+)?[eE]\+?)" + at_most(307) + ")");
     return all;
   }
   /// Without exponents, and without zeros at the end of a fraction: 5, not 5.0.
-  template <class = void>
-  static TextAutomaton const& plain() {
+  SLUICE_LAZY static TextAutomaton const& plain() {
     static TextAutomaton const all = set("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]*[1-9])?");
     return all;
   }
   /// Those with at most so many digits before the point, and behind it. \param before  -1: any number
-  template <class = void>
-  static TextAutomaton digits(std::int32_t before, std::int32_t behind) {
+  SLUICE_LAZY static TextAutomaton digits(std::int32_t before, std::int32_t behind) {
     return set("-?[0-9]" + (before < 0 ? "+" : "{1," + std::to_string(before) + "}") + "(?:\\.[0-9]{1," +
                std::to_string(behind) + "})?(?:[eE][+-]?[0-9]+)?");
   }
   /// Whole numbers so large that a set with one of them is taken for one without end.
-  template <class = void>
-  static TextAutomaton const& endless() {
+  SLUICE_LAZY static TextAutomaton const& endless() {
     static TextAutomaton const all = set("-?[0-9]{40,}");
     return all;
   }
   TextAutomaton const& all() const { return all_; }
   /// \param below, equal, above  which numbers are taken, beside `bound`
   /// \throws std::length_error
-  template <class = void>
-  TextAutomaton beside(JsonNumber const& bound, bool below, bool equal, bool above) const {
+  SLUICE_LAZY TextAutomaton beside(JsonNumber const& bound, bool below, bool equal, bool above) const {
     auto const size = static_cast<std::int64_t>(bound.digits.size());
     if (size > 1000) throw std::length_error("a number of more than 1000 digits");
     // `beyond`: further from 0 than the bound; the near ones are on its other side.
@@ -108,8 +101,7 @@ class JsonNumbers {
   }
   /// Multiples of a positive number.
   /// \throws std::length_error
-  template <class = void>
-  TextAutomaton multiples(JsonNumber const& of) const {
+  SLUICE_LAZY TextAutomaton multiples(JsonNumber const& of) const {
     if (of.digits.size() > 5 || of.exponent > 400 || of.exponent < -400)
       throw std::length_error("a divisor of more than 5 digits, or far from 1");
     if (usual_ && texts_ == NumberTexts::multiples && of.digits == "1" && of.exponent == 0) {
@@ -119,14 +111,10 @@ class JsonNumbers {
     return multiples_of(of);
   }
   /// Written without point and exponent.
-  template <class = void>
-  TextAutomaton digits_only() const {
-    return set("-?(?:0|[1-9][0-9]*)");
-  }
+  SLUICE_LAZY TextAutomaton digits_only() const { return set("-?(?:0|[1-9][0-9]*)"); }
 
   /// The digits before the point, and behind it; false: with very many zeros, which nobody writes.
-  template <class = void>
-  static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
+  SLUICE_LAZY static bool point(JsonNumber const& x, std::string& whole, std::string& rest) {
     auto digits = x.digits;
     auto const size = static_cast<std::int64_t>(digits.size()), at = size + x.exponent;
     if (at > 1100 || at < -1100) return false;
@@ -139,8 +127,7 @@ class JsonNumbers {
   }
 
  private:
-  template <class = void>
-  static TextAutomaton texts_of(NumberTexts texts, std::int64_t exponent) {
+  SLUICE_LAZY static TextAutomaton texts_of(NumberTexts texts, std::int64_t exponent) {
     auto const power = "[eE][+-]?" + at_most(exponent), most = std::string("[eE]\\+?0*308");
     std::string const plain = "-?(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?|0(?:\\.0+)?" + power + "|";
     auto const finite = exponent == usual_exponent;  // and up to the largest double
@@ -149,25 +136,17 @@ class JsonNumbers {
     return set(plain + "[1-9](?:\\.[0-9]+)?" + power + (finite ? "|" + largest() + most : "") + ")");
   }
   /// Made once.
-  template <class = void>
-  static TextAutomaton const& usual(NumberTexts texts) {
+  SLUICE_LAZY static TextAutomaton const& usual(NumberTexts texts) {
     static TextAutomaton const bounded = texts_of(NumberTexts::bounded, usual_exponent),
                                multiples = texts_of(NumberTexts::multiples, usual_exponent);
     return texts == NumberTexts::all ? finite() : texts == NumberTexts::bounded ? bounded : multiples;
   }
   /// What a finite double with the exponent 308 begins with.
   static std::string largest() { return "1(?:\\.(?:[0-6][0-9]*|7|7[0-8][0-9]*|79|79[0-6][0-9]*|7976931348623157))?"; }
-  template <class = void>
-  static TextAutomaton zeros(TextAutomaton const& all) {
-    return all & set("-?0(?:\\.0+)?(?:[eE].*)?");
-  }
+  SLUICE_LAZY static TextAutomaton zeros(TextAutomaton const& all) { return all & set("-?0(?:\\.0+)?(?:[eE].*)?"); }
   /// Less than 0.
-  template <class = void>
-  static TextAutomaton negative(TextAutomaton const& all) {
-    return (all & set("-.*")) - zeros(all);
-  }
-  template <class = void>
-  TextAutomaton multiples_of(JsonNumber const& of) const {
+  SLUICE_LAZY static TextAutomaton negative(TextAutomaton const& all) { return (all & set("-.*")) - zeros(all); }
+  SLUICE_LAZY TextAutomaton multiples_of(JsonNumber const& of) const {
     auto const divisor = std::stol(of.digits);
     std::string powers = "-?(?:0(?:\\.0+)?[eE].*";
     for (auto digit = 1; digit < 10; ++digit) {
@@ -178,8 +157,7 @@ class JsonNumbers {
     }
     return all_ & (remainders(divisor, of.exponent) | set(powers + ")"));
   }
-  template <class = void>
-  static TextAutomaton set(std::string const& pattern) {
+  SLUICE_LAZY static TextAutomaton set(std::string const& pattern) {
     return RegexAutomaton::of(Regex::tree("number", pattern, GrammarLimits{}), false);
   }
   static std::string range(int first, int last) {
@@ -188,8 +166,7 @@ class JsonNumbers {
 
   // ---- whole numbers that are not negative, with leading zeros ----
 
-  template <class = void>
-  static std::string at_most(std::int64_t n) {
+  SLUICE_LAZY static std::string at_most(std::int64_t n) {
     auto const digits = std::to_string(n);
     auto const size = digits.size();
     std::string out = "0*(?:" + digits;
@@ -198,8 +175,7 @@ class JsonNumbers {
         out += "|" + digits.substr(0, i) + range(0, digits[i] - '1') + "[0-9]{" + std::to_string(size - i - 1) + "}";
     return out + (size > 1 ? "|[0-9]{1," + std::to_string(size - 1) + "})" : ")");
   }
-  template <class = void>
-  static std::string at_least(std::int64_t n) {
+  SLUICE_LAZY static std::string at_least(std::int64_t n) {
     auto const digits = std::to_string(n);
     auto const size = digits.size();
     std::string out = "0*(?:" + digits + "|[1-9][0-9]{" + std::to_string(size) + ",}";
@@ -210,13 +186,11 @@ class JsonNumbers {
     return out + ")";
   }
   /// Exponents of at least n.
-  template <class = void>
-  static std::string exponent_from(std::int64_t n) {
+  SLUICE_LAZY static std::string exponent_from(std::int64_t n) {
     if (n > 0) return "\\+?" + at_least(n);
     return "(?:\\+?[0-9]+|-" + at_most(-n) + ")";
   }
-  template <class = void>
-  static std::string exponent_of(std::int64_t n) {
+  SLUICE_LAZY static std::string exponent_of(std::int64_t n) {
     if (n == 0) return "[+-]?0+";
     return n > 0 ? "\\+?0*" + std::to_string(n) : "-0*" + std::to_string(-n);
   }
@@ -227,16 +201,14 @@ class JsonNumbers {
     return digits.empty() ? "(?:\\.0+)?" : "\\." + digits + "0*";
   }
   /// Digits behind the point that make a number greater than one with these digits.
-  template <class = void>
-  static std::string greater_behind_point(std::string const& digits) {
+  SLUICE_LAZY static std::string greater_behind_point(std::string const& digits) {
     std::string out = "\\.(?:" + digits + "0*[1-9][0-9]*";
     for (std::size_t i = 0; i < digits.size(); ++i)
       if (digits[i] < '9') out += "|" + digits.substr(0, i) + range(digits[i] - '0' + 1, 9) + "[0-9]*";
     return out + ")";
   }
 
-  template <class = void>
-  static std::string equal_to(JsonNumber const& x) {
+  SLUICE_LAZY static std::string equal_to(JsonNumber const& x) {
     std::string whole, rest;
     auto const power = x.exponent + static_cast<std::int64_t>(x.digits.size()) - 1;
     auto out = x.digits.substr(0, 1) + behind_point(x.digits.substr(1)) + "[eE]" + exponent_of(power);
@@ -244,8 +216,7 @@ class JsonNumbers {
     return out;
   }
   /// Greater sizes, with an exponent.
-  template <class = void>
-  static std::string greater(JsonNumber const& x) {
+  SLUICE_LAZY static std::string greater(JsonNumber const& x) {
     auto const any = std::string("(?:\\.[0-9]+)?");
     auto const power = x.exponent + static_cast<std::int64_t>(x.digits.size()) - 1;
     auto out = "[1-9]" + any + "[eE]" + exponent_from(power + 1) + "|(?:" + x.digits.substr(0, 1) +
@@ -255,8 +226,7 @@ class JsonNumbers {
     return out;
   }
   /// Those without: with the sign of x, further from 0.
-  template <class = void>
-  static TextAutomaton greater_digits(JsonNumber const& x) {
+  SLUICE_LAZY static TextAutomaton greater_digits(JsonNumber const& x) {
     std::string whole, rest;
     if (!point(x, whole, rest)) {
       if (x.exponent > 0) throw std::length_error("a bound of more than 1000 digits");
@@ -304,8 +274,7 @@ class JsonNumbers {
   }
 
   /// Numbers without exponent that are multiples of divisor * 10^exponent.
-  template <class = void>
-  static TextAutomaton remainders(std::int64_t divisor, std::int64_t exponent) {
+  SLUICE_LAZY static TextAutomaton remainders(std::int64_t divisor, std::int64_t exponent) {
     struct State {
       bool behind_point = false, digit = false, sign = false;
       std::int64_t rest = 0;                           // of the digits, without `zeros` zeros at their end

@@ -27,8 +27,7 @@ class JsonObjects : public JsonRules {
  protected:
   using JsonRules::JsonRules;
 
-  template <class = void>
-  Id object_of(Literals const& all_of, std::int32_t nesting) {
+  SLUICE_LAZY Id object_of(Literals const& all_of, std::int32_t nesting) {
     std::vector<Id> choices;
     for (auto const& clause : expand(all_of, object))
       if (auto const one = Objects{*this, clause, *all_of[0].schema, nesting + 1}.all(); !is_nothing(one))
@@ -86,8 +85,7 @@ class JsonObjects : public JsonRules {
       return x.texts_.within("{", body, "}", empty);
     }
 
-    template <class = void>
-    Id member(Candidate const& one, std::uint32_t meets) {
+    SLUICE_LAZY Id member(Candidate const& one, std::uint32_t meets) {
       auto values = one.values;
       for (std::size_t i = 0; i < clause.some.size(); ++i)
         if ((meets >> i & 1) != 0) add(values, clause.some[i].values);
@@ -96,8 +94,7 @@ class JsonObjects : public JsonRules {
       return x.is_nothing(value) ? value : x.texts_.member(one.name, value);
     }
 
-    template <class = void>
-    bool find_known() {
+    SLUICE_LAZY bool find_known() {
       std::vector<std::pair<Path const*, std::string const*>> order;
       for (auto const& [name, member] : clause.members) order.emplace_back(&member.path, &name);
       std::sort(order.begin(), order.end(), [](auto const& a, auto const& b) {
@@ -118,8 +115,7 @@ class JsonObjects : public JsonRules {
       return true;
     }
     /// Divides the other names by what is asked of them.
-    template <class = void>
-    void find_others() {
+    SLUICE_LAZY void find_others() {
       struct Class {
         Texts names;  // null: all
         Literals values{};
@@ -185,8 +181,7 @@ class JsonObjects : public JsonRules {
     }
 
     /// Each name is written at most once, and nothing is counted.
-    template <class = void>
-    Id simple() {
+    SLUICE_LAZY Id simple() {
       auto& out = x.out_;
       auto after = out.empty();
       std::vector<Id> first;
@@ -211,8 +206,7 @@ class JsonObjects : public JsonRules {
     }
 
     /// In any order. Only what is required is kept track of; of a name that comes twice, JSON does not say what it means.
-    template <class = void>
-    Id free_order() {
+    SLUICE_LAZY Id free_order() {
       auto& out = x.out_;
       std::vector<Id> needed, free;
       for (auto const& one : known) (one.required ? needed : free).push_back(one.member);
@@ -237,8 +231,7 @@ class JsonObjects : public JsonRules {
     }
 
     /// What may follow, with a comma where it is not the first.
-    template <class = void>
-    Id from(std::size_t i, std::int64_t count, std::uint32_t met, bool first) {
+    SLUICE_LAZY Id from(std::size_t i, std::int64_t count, std::uint32_t met, bool first) {
       if (most < 0) count = (std::min)(count, least);
       auto const [it, fresh] = rules.try_emplace({i, count, met, first}, -1);
       if (!fresh) return it->second;
@@ -261,8 +254,7 @@ class JsonObjects : public JsonRules {
       x.out_.rules[JsonObjects::at(rule)].expression = body;
       return here;
     }
-    template <class = void>
-    Id more(std::int64_t count, std::uint32_t met, bool first) {
+    SLUICE_LAZY Id more(std::int64_t count, std::uint32_t met, bool first) {
       auto& out = x.out_;
       auto const wanted = (std::uint32_t{1} << clause.some.size()) - 1;
       std::vector<Id> choices;
@@ -287,8 +279,7 @@ class JsonObjects : public JsonRules {
           });
       return out.choice(choices);
     }
-    template <class = void>
-    Id then(Id member, bool first, Id rest) {
+    SLUICE_LAZY Id then(Id member, bool first, Id rest) {
       return first ? x.out_.sequence({member, rest}) : x.out_.sequence({x.texts_.comma(), member, rest});
     }
     /// The ways in which a member meets demands that are open.
@@ -301,15 +292,13 @@ class JsonObjects : public JsonRules {
         if (meets == 0) break;
       }
     }
-    template <class = void>
-    void check() const {
+    SLUICE_LAZY void check() const {
       if (rules.size() > 50'000)
         x.unsupported(source, "minProperties, maxProperties or what members must exist lead to too many cases");
     }
 
     /// \param used  names that have been written
-    template <class = void>
-    Id any_order(std::uint32_t used, std::int64_t count, std::uint32_t met) {
+    SLUICE_LAZY Id any_order(std::uint32_t used, std::int64_t count, std::uint32_t met) {
       if (most < 0) count = (std::min)(count, least);
       auto const [it, fresh] = rules.try_emplace({used, count, met, used == 0 && count == 0}, -1);
       if (!fresh) return it->second;
@@ -340,8 +329,7 @@ class JsonObjects : public JsonRules {
       return here;
     }
     /// Behind another member: no longer first, though no known name may have been used.
-    template <class = void>
-    Id behind(std::uint32_t used, std::int64_t count, std::uint32_t met) {
+    SLUICE_LAZY Id behind(std::uint32_t used, std::int64_t count, std::uint32_t met) {
       return any_order(used | std::uint32_t{1} << 31, count, met);
     }
   };

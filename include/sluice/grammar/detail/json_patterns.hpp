@@ -32,13 +32,11 @@ class JsonPatterns : public JsonDocument {
   using Texts = std::shared_ptr<TextAutomaton const>;
 
  protected:
-  template <class = void>
-  Texts pattern(JsonValue const& value) {
+  SLUICE_LAZY Texts pattern(JsonValue const& value) {
     if (!value.is(Kind::string)) fail(value, "must be a string");
     return pattern(value, value.text);
   }
-  template <class = void>
-  Texts pattern(JsonValue const& value, std::string const& text) {
+  SLUICE_LAZY Texts pattern(JsonValue const& value, std::string const& text) {
     auto const [it, fresh] = patterns_.try_emplace(text);
     if (!fresh) return it->second;
     try {
@@ -49,8 +47,7 @@ class JsonPatterns : public JsonDocument {
       unsupported(value, "the pattern beside other keywords leads to " + std::string(e.what()));
     }
   }
-  template <class = void>
-  RegexTree read_pattern(JsonValue const& value, std::string const& text) const {
+  SLUICE_LAZY RegexTree read_pattern(JsonValue const& value, std::string const& text) const {
     try {
       return Regex::tree("pattern", text, limits(), true);
     } catch (std::invalid_argument const& e) {
@@ -58,8 +55,7 @@ class JsonPatterns : public JsonDocument {
     }
   }
   /// Those that many schemas use, and that take long to make, are made once.
-  template <class = void>
-  static Texts known_format(std::string const& name) {
+  SLUICE_LAZY static Texts known_format(std::string const& name) {
     auto const make = [](char const* format) {
       return share(RegexAutomaton::of(Regex::tree("format", json_format(format), GrammarLimits{}), false));
     };
@@ -86,8 +82,7 @@ class JsonPatterns : public JsonDocument {
     return format.text == "hostname" || format.text == "idn-hostname" ? 253 : -1;
   }
   /// But for the number of characters. Null: all texts, also for an unknown format.
-  template <class = void>
-  Texts format(JsonValue const& value) {
+  SLUICE_LAZY Texts format(JsonValue const& value) {
     if (!value.is(Kind::string)) fail(value, "must be a string");
     auto const [it, fresh] = formats_.try_emplace(value.text);
     if (!fresh) return it->second;
@@ -98,8 +93,7 @@ class JsonPatterns : public JsonDocument {
     }
     return it->second = known_format(value.text);
   }
-  template <class = void>
-  static Texts share(TextAutomaton texts) {
+  SLUICE_LAZY static Texts share(TextAutomaton texts) {
     if (texts.full()) return nullptr;
     return std::make_shared<TextAutomaton const>(std::move(texts));
   }

@@ -16,8 +16,7 @@
 namespace sluice::inline v0::detail {
 
 /// Strings that are regular expressions of ECMA-262, which nest.
-template <class = void>
-Expressions::Id json_regex_format(Expressions& out, JsonTexts& texts) {
+SLUICE_LAZY Expressions::Id json_regex_format(Expressions& out, JsonTexts& texts) {
   using Id = Expressions::Id;
   auto const c = [&](std::vector<CharacterRange> ranges) {
     normalise(ranges);

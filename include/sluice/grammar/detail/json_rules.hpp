@@ -28,8 +28,7 @@ class JsonRules : public JsonClauses {
     std::int32_t nesting;
   };
 
-  template <class = void>
-  Id rule_of(Literals all_of, std::int32_t nesting) {
+  SLUICE_LAZY Id rule_of(Literals all_of, std::int32_t nesting) {
     std::erase_if(all_of, is_true);
     if (std::any_of(all_of.begin(), all_of.end(), is_false)) return out_.nothing();
     if (all_of.empty()) return texts_.any();
@@ -43,16 +42,14 @@ class JsonRules : public JsonClauses {
     }
     return out_.call(it->second);
   }
-  template <class = void>
-  Id new_rule(std::string name, Id body) {
+  SLUICE_LAZY Id new_rule(std::string name, Id body) {
     auto const rule = out_.add_rule(std::move(name));
     out_.rules[at(rule)].expression = body;
     return out_.call(rule);
   }
   bool is_nothing(Id id) const { return out_[id].kind == Expressions::Kind::nothing; }
   /// A count as far as repetitions can be written.
-  template <class = void>
-  std::int32_t repetition(std::int64_t n, JsonValue const& source) const {
+  SLUICE_LAZY std::int32_t repetition(std::int64_t n, JsonValue const& source) const {
     if (n > limits().repetition)
       unsupported(source, "a count of more than limits.repetition = " + std::to_string(limits().repetition));
     return static_cast<std::int32_t>(n);

@@ -36,12 +36,10 @@ class JsonScalars : public JsonSets {
   using Id = Expressions::Id;
 
  protected:
-  template <class = void>
-  JsonScalars(std::string_view text, GrammarLimits const& limits, Expressions& out, JsonStyle const& style)
+  SLUICE_LAZY JsonScalars(std::string_view text, GrammarLimits const& limits, Expressions& out, JsonStyle const& style)
       : JsonSets(text, limits), out_(out), texts_(out, style) {}
 
-  template <class = void>
-  Id number_of(Literals const& all_of) {
+  SLUICE_LAZY Id number_of(Literals const& all_of) {
     if (only_integers(all_of)) return texts_.number(true);
     auto const some = numbers(all_of);
     if (some == nullptr) return texts_.number(false);
@@ -54,8 +52,7 @@ class JsonScalars : public JsonSets {
     return out_.call(it->second);
   }
 
-  template <class = void>
-  Id string_of(Literals const& all_of) {
+  SLUICE_LAZY Id string_of(Literals const& all_of) {
     std::vector<Flat> ways{{}};
     if (!flatten(all_of, ways)) return known_string(strings(all_of));
     std::vector<Id> choices;
@@ -74,8 +71,7 @@ class JsonScalars : public JsonSets {
     bool free() const { return all_patterns.empty() && formats.empty() && values.empty() && length == nullptr; }
   };
   /// As lists of keywords, one of which must be obeyed; false: more than that is said.
-  template <class = void>
-  bool flatten(Literals const& all_of, std::vector<Flat>& ways) {
+  SLUICE_LAZY bool flatten(Literals const& all_of, std::vector<Flat>& ways) {
     return std::all_of(all_of.begin(), all_of.end(), [&](Literal const& one) {
       if (!one.negated) return flatten(*one.schema, one.scope, ways, 0);
       return flatten_not(*one.schema, one.scope, ways, 0);
@@ -87,8 +83,7 @@ class JsonScalars : public JsonSets {
 
  private:
   /// Whether all that is said of numbers is that they are integers.
-  template <class = void>
-  bool only_integers(Literals const& all_of) {
+  SLUICE_LAZY bool only_integers(Literals const& all_of) {
     if (all_of.size() != 1 || all_of[0].negated || !all_of[0].schema->is(Kind::object)) return false;
     auto const& its = schema(*all_of[0].schema);
     auto found = false;
@@ -99,8 +94,7 @@ class JsonScalars : public JsonSets {
     return found && (draft(its) != 4 || any_draft());
   }
 
-  template <class = void>
-  bool flatten_not(JsonValue const& value, std::int32_t scope, std::vector<Flat>& ways, int depth) {
+  SLUICE_LAZY bool flatten_not(JsonValue const& value, std::int32_t scope, std::vector<Flat>& ways, int depth) {
     std::vector<Flat> its{{}};
     if (!flatten(value, scope, its, depth + 1)) return false;
     if (its.empty()) return true;
@@ -108,8 +102,7 @@ class JsonScalars : public JsonSets {
     ways.clear();
     return true;
   }
-  template <class = void>
-  bool flatten(JsonValue const& value, std::int32_t scope, std::vector<Flat>& ways, int depth) {
+  SLUICE_LAZY bool flatten(JsonValue const& value, std::int32_t scope, std::vector<Flat>& ways, int depth) {
     if (depth > 100) return false;
     if (value.is(Kind::boolean)) {
       if (!value.truth) ways.clear();
@@ -119,8 +112,8 @@ class JsonScalars : public JsonSets {
     scope = enter(scope, its);
     return std::ranges::all_of(its.parts, [&](Part const& part) { return flatten(its, part, scope, ways, depth); });
   }
-  template <class = void>
-  bool flatten(Schema const& its, Part const& part, std::int32_t scope, std::vector<Flat>& ways, int depth) {
+  SLUICE_LAZY bool flatten(Schema const& its, Part const& part, std::int32_t scope, std::vector<Flat>& ways,
+                           int depth) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one) { return flatten(one, scope, ways, depth + 1); };
     switch (part.word) {
@@ -187,8 +180,7 @@ class JsonScalars : public JsonSets {
     return true;
   }
 
-  template <class = void>
-  Id known_string(Texts const& some) {
+  SLUICE_LAZY Id known_string(Texts const& some) {
     if (some == nullptr) return texts_.string(0, -1);
     auto const [it, fresh] = string_rules_.try_emplace(some, -1);
     if (fresh) {
@@ -199,8 +191,7 @@ class JsonScalars : public JsonSets {
     return out_.call(it->second);
   }
 
-  template <class = void>
-  Id written(Flat const& flat, Literals const& all_of) {
+  SLUICE_LAZY Id written(Flat const& flat, Literals const& all_of) {
     if (flat.most >= 0 && flat.most < flat.least) return out_.nothing();
     if (!flat.values.empty()) {
       std::vector<std::u32string> words;
@@ -255,23 +246,20 @@ class JsonScalars : public JsonSets {
     flat_rules_.emplace(key, rule);
     return out_.call(rule);
   }
-  template <class = void>
-  static std::string key_of(Flat const& flat) {
+  SLUICE_LAZY static std::string key_of(Flat const& flat) {
     std::string key = std::to_string(flat.least) + " " + std::to_string(flat.most);
     for (auto const& one : flat.patterns) key += " p" + json_quoted(one);
     for (auto const* const one : flat.formats) key += " f" + json_quoted(one->text);
     return key;
   }
-  template <class = void>
-  std::int32_t repetition(std::int64_t n, JsonValue const& schema) const {
+  SLUICE_LAZY std::int32_t repetition(std::int64_t n, JsonValue const& schema) const {
     if (n > limits().repetition)
       unsupported(schema, "a count of more than limits.repetition = " + std::to_string(limits().repetition));
     return static_cast<std::int32_t>(n);
   }
 
   /// A pattern as an expression, its one repetition bounded by the lengths; -1: it has no such form.
-  template <class = void>
-  Id repeated(JsonValue const& pattern, Flat const& flat) {
+  SLUICE_LAZY Id repeated(JsonValue const& pattern, Flat const& flat) {
     auto tree = read_pattern(pattern, pattern.text);
     auto begins = false, ends = false;
     auto const whole = tree;
@@ -300,8 +288,7 @@ class JsonScalars : public JsonSets {
         tree.write(out_, [&](std::vector<CharacterRange> const& ranges) { return texts_.characters(ranges); });
     return out_.sequence({out_.text("\""), body, out_.text("\"")});
   }
-  template <class = void>
-  static bool bounded(RegexTree& tree, std::vector<std::int32_t>& parts, Flat const& flat) {
+  SLUICE_LAZY static bool bounded(RegexTree& tree, std::vector<std::int32_t>& parts, Flat const& flat) {
     using Kind = RegexTree::Kind;
     std::int64_t fixed = 0;
     std::size_t variable = parts.size();

@@ -40,9 +40,9 @@ class JsonSchema : JsonArrays {
   /// \param ignored  gets what says nothing about values and is no keyword; with options.lenient, keywords, too
   /// \param xml  not null: the schema's object is written like this
   /// \returns  a rule
-  template <class = void>
-  static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out,
-                              std::vector<std::string>* ignored = nullptr, XmlArguments const* xml = nullptr) {
+  SLUICE_LAZY static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out,
+                                          std::vector<std::string>* ignored = nullptr,
+                                          XmlArguments const* xml = nullptr) {
     require(options.white_space >= -1, "options.white_space", options.white_space, "must be -1 or more");
     require(options.digits >= 0 && options.digits <= 300, "options.digits", options.digits, "must be in [0, 300]");
     require(options.characters >= 0 && options.characters <= options.limits.repetition, "options.characters",
@@ -90,19 +90,16 @@ class JsonSchema : JsonArrays {
   }
 
  private:
-  template <class = void>
-  JsonSchema(std::string_view text, GrammarLimits const& limits, Expressions& out, JsonStyle const& style)
+  SLUICE_LAZY JsonSchema(std::string_view text, GrammarLimits const& limits, Expressions& out, JsonStyle const& style)
       : JsonArrays(text, limits, out, style) {}
 
-  template <class = void>
-  static void check(std::string const& separator, char must, char const* name) {
+  SLUICE_LAZY static void check(std::string const& separator, char must, char const* name) {
     require(separator.find_first_not_of(std::string(" \t\r\n") + must) == std::string::npos &&
                 separator.find(must) == separator.rfind(must) && separator.find(must) != std::string::npos,
             name, separator, "must be one comma or colon, with white space");
   }
   /// Ignores the keyword whose value stands at this place.
-  template <class = void>
-  bool drop_at(JsonValue const& value, std::size_t place, std::set<std::string>& names) {
+  SLUICE_LAZY bool drop_at(JsonValue const& value, std::size_t place, std::set<std::string>& names) {
     for (auto const& [name, one] : value.members) {
       if (one.place == place && json_keywords().contains(name)) {
         drop(&one), names.insert(name);
@@ -115,8 +112,7 @@ class JsonSchema : JsonArrays {
     return false;
   }
 
-  template <class = void>
-  std::int32_t whole(XmlArguments const* xml) {
+  SLUICE_LAZY std::int32_t whole(XmlArguments const* xml) {
     auto const root = out_.add_rule("schema");
     auto const value = xml == nullptr ? rule_of({{&this->root()}}, 0) : arguments(*xml);
     for (std::size_t i = 0; i < waiting_.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
@@ -129,14 +125,12 @@ class JsonSchema : JsonArrays {
   }
 
   /// White space around elements: a new line, unless the options say more.
-  template <class = void>
-  Id around() {
+  SLUICE_LAZY Id around() {
     auto const most = texts_.style().space;
     if (most == 0 || texts_.style().tidy) return out_.optional(out_.byte('\n', '\n'));
     return out_.repeat(out_.choice({out_.byte('\t', '\n'), out_.byte('\r', '\r'), out_.byte(' ', ' ')}), 0, most);
   }
-  template <class = void>
-  Id arguments(XmlArguments const& xml) {
+  SLUICE_LAZY Id arguments(XmlArguments const& xml) {
     auto const& source = this->root();
     std::vector<Id> choices;
     for (auto const& clause : expand({{&source}}, object)) {
@@ -165,8 +159,7 @@ class JsonSchema : JsonArrays {
     }
     return out_.choice(choices);
   }
-  template <class = void>
-  Id element(XmlArguments const& xml, Id name, Literals const& values) {
+  SLUICE_LAZY Id element(XmlArguments const& xml, Id name, Literals const& values) {
     auto const value = argument(xml, values);
     auto const between =
         xml.before_value.empty() ? out_.empty() : out_.sequence({around(), out_.text(xml.before_value)});
@@ -174,8 +167,7 @@ class JsonSchema : JsonArrays {
                     out_.sequence({around(), out_.text(xml.before_name), name, out_.text(xml.behind_name), between,
                                    value, out_.text(xml.behind_value)}));
   }
-  template <class = void>
-  Id argument(XmlArguments const& xml, Literals all_of) {
+  SLUICE_LAZY Id argument(XmlArguments const& xml, Literals all_of) {
     std::erase_if(all_of, is_true);
     auto const plain = [&](std::string const& text) { return out_.sequence({around(), out_.text(text), around()}); };
     std::vector<Id> choices;
@@ -203,8 +195,7 @@ class JsonSchema : JsonArrays {
     return out_.choice(choices);
   }
 
-  template <class = void>
-  Id body_of(Literals const& all_of, std::int32_t nesting) {
+  SLUICE_LAZY Id body_of(Literals const& all_of, std::int32_t nesting) {
     std::vector<Id> choices;
     if (auto const values = listed(all_of)) {
       // Many texts, and many whole numbers, are written as one automaton.

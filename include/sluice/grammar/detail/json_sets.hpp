@@ -30,13 +30,9 @@ class JsonSets : public JsonValidator {
 
  protected:
   /// The strings that fit. \throws Unsupported
-  template <class = void>
-  Texts strings(Literals const& all_of) {
-    return conjunction(all_of, strings_);
-  }
+  SLUICE_LAZY Texts strings(Literals const& all_of) { return conjunction(all_of, strings_); }
   /// The numbers that fit. Null: all.
-  template <class = void>
-  Texts numbers(Literals const& all_of) {
+  SLUICE_LAZY Texts numbers(Literals const& all_of) {
     for (auto asked = std::pair(NumberTexts::all, JsonNumbers::usual_exponent);; asked = wanted_) {
       auto& of = numbers_[asked];
       if (of.numbers == nullptr) of.numbers = std::make_unique<JsonNumbers>(asked.first, asked.second);
@@ -57,8 +53,7 @@ class JsonSets : public JsonValidator {
     static Texts const nothing = std::make_shared<TextAutomaton const>();
     return nothing;
   }
-  template <class = void>
-  static Texts combine(Texts const& a, Texts const& b, char how, Target& of) {
+  SLUICE_LAZY static Texts combine(Texts const& a, Texts const& b, char how, Target& of) {
     if (how == '&' && (a == nullptr || b == nullptr)) return a == nullptr ? b : a;
     if (how == '|' && (a == nullptr || b == nullptr)) return nullptr;
     if (how == '-' && b == nullptr) return none();
@@ -68,8 +63,7 @@ class JsonSets : public JsonValidator {
     auto made = how == '&' ? *a & *b : how == '|' ? *a | *b : (a == nullptr ? universe() : *a) - *b;
     return it->second = share(std::move(made));
   }
-  template <class = void>
-  Texts conjunction(Literals const& all_of, Target& of) {
+  SLUICE_LAZY Texts conjunction(Literals const& all_of, Target& of) {
     Texts out;
     for (auto const& one : all_of) {
       negative_ = one.negated;
@@ -79,8 +73,7 @@ class JsonSets : public JsonValidator {
     return out;
   }
 
-  template <class = void>
-  Texts set_of(JsonValue const& schema, std::int32_t scope, Target& of) {
+  SLUICE_LAZY Texts set_of(JsonValue const& schema, std::int32_t scope, Target& of) {
     if (schema.is(Kind::boolean)) return schema.truth ? nullptr : none();
     auto const& its = this->schema(schema);
     scope = enter(scope, its);
@@ -116,8 +109,7 @@ class JsonSets : public JsonValidator {
     }
   }
 
-  template <class = void>
-  Texts obeying(Schema const& its, Part const& part, std::int32_t scope, Target& of) {
+  SLUICE_LAZY Texts obeying(Schema const& its, Part const& part, std::int32_t scope, Target& of) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one) { return set_of(one, scope, of); };
     auto const under = [&](JsonValue const& one) {  // what may be complemented
@@ -169,8 +161,7 @@ class JsonSets : public JsonValidator {
     }
     return of.numbers == nullptr ? string_leaf(part) : number_leaf(its, part, of);
   }
-  template <class = void>
-  Texts values(std::span<JsonValue const> some, Target& of) {
+  SLUICE_LAZY Texts values(std::span<JsonValue const> some, Target& of) {
     if (of.numbers == nullptr) {
       std::vector<std::u32string> words;
       for (auto const& one : some)
@@ -183,8 +174,7 @@ class JsonSets : public JsonValidator {
     return out;
   }
 
-  template <class = void>
-  Texts string_leaf(Part const& part) {
+  SLUICE_LAZY Texts string_leaf(Part const& part) {
     auto const& value = *part.value;
     switch (part.word) {
       case Word::pattern: return pattern(value);
@@ -214,8 +204,7 @@ class JsonSets : public JsonValidator {
     wanted_ = {(std::max)(wanted_.first, texts), (std::max)(wanted_.second, exponent)};
     return wanted_ == asked_;
   }
-  template <class = void>
-  Texts beside(JsonValue const& value, bool below, bool equal, bool above, Target& of) {
+  SLUICE_LAZY Texts beside(JsonValue const& value, bool below, bool equal, bool above, Target& of) {
     auto const bound = number_in(value);
     auto const power = bound.exponent + static_cast<std::int64_t>(bound.digits.size());
     if (!bound.digits.empty()) {
@@ -238,14 +227,12 @@ class JsonSets : public JsonValidator {
     }
     return it->second;
   }
-  template <class = void>
-  Texts integers(Schema const& its, Target& of) {
+  SLUICE_LAZY Texts integers(Schema const& its, Target& of) {
     if (draft(its) == 4 && !any_draft()) return leaf("digits", of, [&] { return of.numbers->digits_only(); });
     if (!need(NumberTexts::multiples, 0)) return nullptr;
     return leaf("integers", of, [&] { return of.numbers->multiples(JsonNumber::of("1")); });
   }
-  template <class = void>
-  Texts number_leaf(Schema const& its, Part const& part, Target& of) {
+  SLUICE_LAZY Texts number_leaf(Schema const& its, Part const& part, Target& of) {
     auto const& value = *part.value;
     auto const excluded = [&](char const* name) {
       auto const* const flag = own(its, name);

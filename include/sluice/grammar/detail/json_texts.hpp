@@ -44,8 +44,7 @@ class JsonTexts {
   JsonTexts(Expressions& out, JsonStyle style) : out_(out), style_(style) {}
 
   JsonStyle const& style() const { return style_; }
-  template <class = void>
-  Id space() {
+  SLUICE_LAZY Id space() {
     if (style_.space == 0) return out_.empty();
     if (space_ >= 0) return space_;
     if (style_.tidy) {
@@ -59,13 +58,9 @@ class JsonTexts {
     return space_ = out_.automaton({{{0, 3, true}}, {{'\t', '\n', 0}, {'\r', '\r', 0}, {' ', ' ', 0}}});
   }
   /// Around the whole text, and before a comma or colon.
-  template <class = void>
-  Id untidy() {
-    return style_.tidy ? out_.empty() : space();
-  }
+  SLUICE_LAZY Id untidy() { return style_.tidy ? out_.empty() : space(); }
   /// A text between brackets. \param empty  whether nothing may stand between them
-  template <class = void>
-  Id within(std::string_view open, Id inner, std::string_view close, bool empty) {
+  SLUICE_LAZY Id within(std::string_view open, Id inner, std::string_view close, bool empty) {
     if (style_.indent >= 0) {
       auto const none = out_.sequence({out_.text(open), out_.text(close)});
       if (out_[inner].kind == Expressions::Kind::sequence && out_.parts(inner).empty()) return none;
@@ -79,25 +74,21 @@ class JsonTexts {
     return out_.sequence({out_.text(open), empty ? out_.choice({space(), full}) : full, out_.text(close)});
   }
   /// A new line, indented; for JsonIndent.
-  template <class = void>
-  Id line() {
+  SLUICE_LAZY Id line() {
     if (line_ < 0) line_ = out_.byte('\n', '\n');
     return line_;
   }
   std::vector<std::uint8_t> const& deeper() const { return deeper_; }
-  template <class = void>
-  Id comma() {
+  SLUICE_LAZY Id comma() {
     if (style_.indent >= 0) return out_.sequence({out_.text(style_.item), line()});
     return out_.sequence({untidy(), out_.text(style_.item), space()});
   }
-  template <class = void>
-  Id member(Id name, Id value) {
+  SLUICE_LAZY Id member(Id name, Id value) {
     return out_.sequence({name, untidy(), out_.text(style_.key), space(), value});
   }
 
   /// One character of a string, however it is written. The part after a \\ is a rule.
-  template <class = void>
-  Id character() {
+  SLUICE_LAZY Id character() {
     if (character_ >= 0) return character_;
     auto const escape = out_.add_rule("escape");
     auto const hex = [&] { return out_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); };
@@ -116,14 +107,12 @@ class JsonTexts {
     return character_ = out_.choice({plain, out_.sequence({out_.text("\\"), out_.call(escape)})});
   }
   /// \param maximum  -1: any number
-  template <class = void>
-  Id string(std::int32_t minimum, std::int32_t maximum) {
+  SLUICE_LAZY Id string(std::int32_t minimum, std::int32_t maximum) {
     if (maximum < 0 && style_.characters > 0) maximum = (std::max)(minimum, style_.characters);
     return out_.sequence({out_.text("\""), out_.repeat(character(), minimum, maximum), out_.text("\"")});
   }
   /// One character of a class, within a string.
-  template <class = void>
-  Id characters(std::vector<CharacterRange> const& ranges) {
+  SLUICE_LAZY Id characters(std::vector<CharacterRange> const& ranges) {
     if (ranges.size() == 1 && ranges[0] == CharacterRange{0, last_character}) return character();
     std::vector<std::uint32_t> key;
     for (auto const [first, last] : ranges) key.push_back(first), key.push_back(last);
@@ -137,15 +126,13 @@ class JsonTexts {
     return it->second;
   }
   /// A string of this set. \param most  characters; -1: any number
-  template <class = void>
-  Id string(TextAutomaton const& texts, std::int32_t most = -1) {
+  SLUICE_LAZY Id string(TextAutomaton const& texts, std::int32_t most = -1) {
     if (texts.empty()) return out_.nothing();
     if (texts.full()) return string(0, most);
     return out_.sequence({out_.text("\""), out_.automaton(TextBytes::json(texts, style_.escapes, true, most))});
   }
   /// Any string but these. \param texts  sorted, all different
-  template <class = void>
-  Id string_but(std::vector<std::string> const& texts) {
+  SLUICE_LAZY Id string_but(std::vector<std::string> const& texts) {
     if (texts.empty()) return string(0, -1);
     if (auto some = TextBytes::other_names(texts, style_.escapes); !some.states.empty())
       return out_.sequence({out_.text("\""), out_.automaton(std::move(some))});
@@ -154,8 +141,7 @@ class JsonTexts {
     for (auto const& text : texts) words.push_back(decoded(text));
     return string(TextAutomaton::but(std::move(words)));
   }
-  template <class = void>
-  Id string(std::string_view text) {
+  SLUICE_LAZY Id string(std::string_view text) {
     std::vector<Id> parts{out_.text("\"")};
     auto const escapable = TextBytes::escapable(style_.escapes);
     for (auto const c : decoded(text)) {
@@ -168,15 +154,13 @@ class JsonTexts {
   }
 
   /// A number of this set.
-  template <class = void>
-  Id number(TextAutomaton const& texts) {
+  SLUICE_LAZY Id number(TextAutomaton const& texts) {
     if (texts.empty()) return out_.nothing();
     auto const written = style_.plain_numbers ? texts & JsonNumbers::plain() : texts;
     return out_.automaton(TextBytes::utf8(style_.digits > 0 ? shortened(written) : written));
   }
   /// With exponents for which it is a finite double; integers have no negative one.
-  template <class = void>
-  Id number(bool integers) {
+  SLUICE_LAZY Id number(bool integers) {
     auto& known = integers ? integer_ : number_;
     if (known >= 0) return out_.call(known);
     known = out_.add_rule(integers ? "integer" : "number");
@@ -186,8 +170,7 @@ class JsonTexts {
   }
 
   /// Any value, as a rule.
-  template <class = void>
-  Id any() {
+  SLUICE_LAZY Id any() {
     if (any_ < 0) {
       any_ = out_.add_rule("any value");
       auto const value = out_.choice({out_.text("null"), out_.text("true"), out_.text("false"), number(false),
@@ -196,27 +179,23 @@ class JsonTexts {
     }
     return out_.call(any_);
   }
-  template <class = void>
-  Id array_of(Id value) {
+  SLUICE_LAZY Id array_of(Id value) {
     auto const more = out_.repeat(out_.sequence({comma(), value}), 0, -1);
     return within("[", out_.sequence({value, more}), "]", true);
   }
-  template <class = void>
-  Id object_of(Id value) {
+  SLUICE_LAZY Id object_of(Id value) {
     auto const one = member(string(0, -1), value);
     auto const more = out_.repeat(out_.sequence({comma(), one}), 0, -1);
     return within("{", out_.sequence({one, more}), "}", true);
   }
 
   /// One of many whole numbers, each a text of digits.
-  template <class = void>
-  Id integers(std::vector<std::u32string> numbers) {
+  SLUICE_LAZY Id integers(std::vector<std::u32string> numbers) {
     auto const fraction = out_.sequence({out_.text("."), out_.repeat(out_.text("0"), 1, -1)});
     return out_.sequence({number(TextAutomaton::words(std::move(numbers))), out_.optional(fraction)});
   }
   /// One value; its numbers however they are written.
-  template <class = void>
-  Id exactly(JsonValue const& value) {
+  SLUICE_LAZY Id exactly(JsonValue const& value) {
     using Kind = JsonValue::Kind;
     switch (value.kind) {
       case Kind::null: return out_.text("null");
@@ -235,15 +214,13 @@ class JsonTexts {
 
  private:
   /// Without numbers of more digits than the style wants, where the schema has left open how large they are.
-  template <class = void>
-  TextAutomaton shortened(TextAutomaton const& texts) const {
+  SLUICE_LAZY TextAutomaton shortened(TextAutomaton const& texts) const {
     auto const open = !(texts & JsonNumbers::endless()).empty();
     auto shorter = texts & JsonNumbers::digits(open ? style_.digits : -1, style_.digits);
     return shorter.empty() ? texts : shorter;
   }
   /// A number as digits and, if these are few, with one digit before the point and an exponent.
-  template <class = void>
-  Id exactly(JsonNumber const& number) {
+  SLUICE_LAZY Id exactly(JsonNumber const& number) {
     auto const zeros = [&] { return out_.repeat(out_.text("0"), 0, -1); };
     auto const behind_point = [&](std::string_view digits) {
       if (digits.empty()) return out_.optional(out_.sequence({out_.text("."), out_.repeat(out_.text("0"), 1, -1)}));
@@ -269,8 +246,7 @@ class JsonTexts {
                                      zeros(), out_.text(std::to_string(std::abs(power)))}));
     return out_.choice(choices);
   }
-  template <class = void>
-  Id in_order(std::vector<Id> const& parts) {
+  SLUICE_LAZY Id in_order(std::vector<Id> const& parts) {
     std::vector<Id> out;
     for (auto const part : parts) {
       if (!out.empty()) out.push_back(comma());
@@ -279,8 +255,7 @@ class JsonTexts {
     return out_.sequence(out);
   }
   /// More than six parts: in order.
-  template <class = void>
-  Id in_any_order(std::vector<Id> const& parts) {
+  SLUICE_LAZY Id in_any_order(std::vector<Id> const& parts) {
     if (parts.size() > 6 || parts.size() < 2) return in_order(parts);
     auto const all = std::size_t{1} << parts.size();
     std::vector<Id> rest(all);  // [set of parts that have been written]

@@ -22,8 +22,7 @@ class JsonUnevaluated : public JsonWays {
  protected:
   using JsonWays::JsonWays;
 
-  template <class = void>
-  Ways unevaluated(Part const& part, Place const& at, std::uint32_t type, bool negated) {
+  SLUICE_LAZY Ways unevaluated(Part const& part, Place const& at, std::uint32_t type, bool negated) {
     auto const items = part.word == Word::other_items;
     if (items != (type == array)) return negated ? Ways{} : Ways{{}};
     items_ = items;
@@ -72,8 +71,7 @@ class JsonUnevaluated : public JsonWays {
     a.fitting.insert(a.fitting.end(), b.fitting.begin(), b.fitting.end());
     return a;
   }
-  template <class = void>
-  Marks product(Marks const& a, Marks const& b, Place const& at) const {
+  SLUICE_LAZY Marks product(Marks const& a, Marks const& b, Place const& at) const {
     if (a.size() * b.size() > 300)
       unsupported(*at.of->source, "unevaluatedProperties or unevaluatedItems beside that many cases is not supported");
     Marks out;
@@ -82,15 +80,13 @@ class JsonUnevaluated : public JsonWays {
     return out;
   }
 
-  template <class = void>
-  Marks marks(JsonValue const& value, std::int32_t scope, Place const& at, int depth) {
+  SLUICE_LAZY Marks marks(JsonValue const& value, std::int32_t scope, Place const& at, int depth) {
     if (value.is(Kind::boolean)) return {{}};
     if (depth > 30) unsupported(value, "unevaluatedProperties or unevaluatedItems beside references that deep");
     auto const& of = schema(value);
     return marks(of, enter(scope, of), at, false, depth);
   }
-  template <class = void>
-  Marks marks(Schema const& of, std::int32_t scope, Place const& at, bool top, int depth) {
+  SLUICE_LAZY Marks marks(Schema const& of, std::int32_t scope, Place const& at, bool top, int depth) {
     Marks out{{}};
     auto const sub = [&](JsonValue const& one) { return marks(one, scope, at, depth + 1); };
     auto const lit = [&](JsonValue const& one, bool no) {
@@ -171,8 +167,7 @@ class JsonUnevaluated : public JsonWays {
   }
 
   /// The items behind the first that no keyword evaluates fit `rest`, and the others fit what evaluates them.
-  template <class = void>
-  Literal fitting(Mark const& mark, JsonValue const& rest, Place const& at, bool negated) {
+  SLUICE_LAZY Literal fitting(Mark const& mark, JsonValue const& rest, Place const& at, bool negated) {
     JsonValue schema, choices;
     schema.kind = Kind::object, choices.kind = Kind::array, schema.place = rest.place;
     for (auto const* const one : mark.fitting) choices.items.push_back(*one);

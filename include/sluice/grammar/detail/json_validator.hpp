@@ -38,8 +38,7 @@ class JsonValidator : public JsonPatterns {
     all = 127
   };
 
-  template <class = void>
-  bool fits(Literals const& all_of, JsonValue const& x) {
+  SLUICE_LAZY bool fits(Literals const& all_of, JsonValue const& x) {
     return std::all_of(all_of.begin(), all_of.end(),
                        [&](Literal const& one) { return fits(*one.schema, one.scope, x) != one.negated; });
   }
@@ -57,8 +56,7 @@ class JsonValidator : public JsonPatterns {
     return JsonNumber::of(value.text).whole() ? integer | number : number;
   }
   /// What `type` allows. An integer is a number.
-  template <class = void>
-  std::uint32_t types(JsonValue const& type) const {
+  SLUICE_LAZY std::uint32_t types(JsonValue const& type) const {
     std::uint32_t out = 0;
     static constexpr std::array<std::pair<std::string_view, std::uint32_t>, 7> names{{{"null", null},
                                                                                       {"boolean", boolean},
@@ -76,16 +74,14 @@ class JsonValidator : public JsonPatterns {
     return out;
   }
   /// A number of characters, items or members.
-  template <class = void>
-  std::int64_t count(JsonValue const& value) const {
+  SLUICE_LAZY std::int64_t count(JsonValue const& value) const {
     auto const x = value.is(Kind::number) ? JsonNumber::of(value.text) : JsonNumber{.negative = true};
     if (x.negative || !x.whole()) fail(value, "must be a whole number, 0 or more");
     JsonDecimal digits;
     if (!JsonDecimal::parse(value.text, digits) || digits.whole.size() > 17) return std::int64_t{1} << 56;
     return std::stoll(digits.whole);
   }
-  template <class = void>
-  JsonNumber number_in(JsonValue const& value) const {
+  SLUICE_LAZY JsonNumber number_in(JsonValue const& value) const {
     if (!value.is(Kind::number)) fail(value, "must be a number");
     return JsonNumber::of(value.text);
   }
@@ -99,8 +95,7 @@ class JsonValidator : public JsonPatterns {
   }
 
  private:
-  template <class = void>
-  bool fits(JsonValue const& schema, std::int32_t scope, JsonValue const& x) {
+  SLUICE_LAZY bool fits(JsonValue const& schema, std::int32_t scope, JsonValue const& x) {
     if (schema.is(Kind::boolean)) return schema.truth;
     auto const pair = std::pair(&schema, &x);
     if (std::find(judging_.begin(), judging_.end(), pair) != judging_.end()) return true;  // it says nothing of itself
@@ -116,8 +111,7 @@ class JsonValidator : public JsonPatterns {
     return std::all_of(of.parts.begin(), of.parts.end(), [&](Part const& part) { return obeys(of, part, scope, x); });
   }
 
-  template <class = void>
-  bool obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
+  SLUICE_LAZY bool obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one) { return fits(one, scope, x); };
     auto const equal = [&](JsonValue const& one) { return json_equal(one, x); };
@@ -147,8 +141,7 @@ class JsonValidator : public JsonPatterns {
     return !x.is(Kind::object) || object_obeys(of, part, scope, x);
   }
 
-  template <class = void>
-  bool number_obeys(Schema const& of, Part const& part, JsonNumber const& x) {
+  SLUICE_LAZY bool number_obeys(Schema const& of, Part const& part, JsonNumber const& x) {
     auto const& value = *part.value;
     auto const excluded = [&](char const* name) {
       auto const* const flag = own(of, name);
@@ -175,8 +168,7 @@ class JsonValidator : public JsonPatterns {
       default: return true;
     }
   }
-  template <class = void>
-  bool string_obeys(Part const& part, std::string const& x) {
+  SLUICE_LAZY bool string_obeys(Part const& part, std::string const& x) {
     auto const& value = *part.value;
     auto const text = decoded(x);
     auto const in = [&](Texts const& texts) { return texts == nullptr || texts->matches(text); };
@@ -188,8 +180,7 @@ class JsonValidator : public JsonPatterns {
       default: return true;
     }
   }
-  template <class = void>
-  bool array_obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
+  SLUICE_LAZY bool array_obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
     auto const& value = *part.value;
     auto const size = static_cast<std::int64_t>(x.items.size());
     switch (part.word) {
@@ -218,8 +209,7 @@ class JsonValidator : public JsonPatterns {
       default: return true;
     }
   }
-  template <class = void>
-  bool object_obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
+  SLUICE_LAZY bool object_obeys(Schema const& of, Part const& part, std::int32_t scope, JsonValue const& x) {
     auto const& value = *part.value;
     auto const size = static_cast<std::int64_t>(x.members.size());
     switch (part.word) {
@@ -264,8 +254,7 @@ class JsonValidator : public JsonPatterns {
 
  protected:
   /// The schemas of the first items, as an array, and of the rest; null: there is none.
-  template <class = void>
-  std::pair<JsonValue const*, JsonValue const*> items(Schema const& of) {
+  SLUICE_LAZY std::pair<JsonValue const*, JsonValue const*> items(Schema const& of) {
     auto const *first = own(of, "prefixItems"), *rest = own(of, "items");
     if (rest != nullptr && rest->is(Kind::array)) {
       if (first != nullptr)
@@ -277,8 +266,7 @@ class JsonValidator : public JsonPatterns {
     return {first, rest};
   }
   /// How many items must fit; -1: any number.
-  template <class = void>
-  std::pair<std::int64_t, std::int64_t> contains(Schema const& of) const {
+  SLUICE_LAZY std::pair<std::int64_t, std::int64_t> contains(Schema const& of) const {
     auto const *least = own(of, "minContains"), *most = own(of, "maxContains");
     return {least == nullptr ? 1 : count(*least), most == nullptr ? -1 : count(*most)};
   }

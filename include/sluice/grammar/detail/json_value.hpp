@@ -87,8 +87,7 @@ struct JsonNumber {
 class JsonReader {
  public:
   /// \throws std::invalid_argument  with line and column
-  template <class = void>
-  static JsonValue parse(std::string_view what, std::string_view text, GrammarLimits const& limits) {
+  SLUICE_LAZY static JsonValue parse(std::string_view what, std::string_view text, GrammarLimits const& limits) {
     JsonReader reader(what, text, limits);
     auto out = reader.value(0);
     reader.space();
@@ -98,16 +97,14 @@ class JsonReader {
 
  private:
   using Kind = JsonValue::Kind;
-  template <class = void>
-  JsonReader(std::string_view what, std::string_view text, GrammarLimits const& limits) : in_(what, text, limits) {}
+  SLUICE_LAZY JsonReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
+      : in_(what, text, limits) {}
 
-  template <class = void>
-  void space() {
+  SLUICE_LAZY void space() {
     while (in_.peek() == ' ' || in_.peek() == '\t' || in_.peek() == '\n' || in_.peek() == '\r') in_.skip();
   }
 
-  template <class = void>
-  JsonValue value(std::int32_t nesting) {
+  SLUICE_LAZY JsonValue value(std::int32_t nesting) {
     if (nesting > in_.limits().nesting)
       in_.fail("values are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
     space();
@@ -126,8 +123,7 @@ class JsonReader {
     return out;
   }
 
-  template <class = void>
-  void array(JsonValue& out, std::int32_t nesting) {
+  SLUICE_LAZY void array(JsonValue& out, std::int32_t nesting) {
     out.kind = Kind::array;
     space();
     if (in_.take("]")) return;
@@ -138,8 +134,7 @@ class JsonReader {
     if (!in_.take("]")) in_.fail(", or ] is missing");
   }
 
-  template <class = void>
-  void object(JsonValue& out, std::int32_t nesting) {
+  SLUICE_LAZY void object(JsonValue& out, std::int32_t nesting) {
     out.kind = Kind::object;
     std::set<std::string> names;
     space();
@@ -162,8 +157,7 @@ class JsonReader {
     if (!in_.take("}")) in_.fail(", or } is missing");
   }
 
-  template <class = void>
-  std::string string() {
+  SLUICE_LAZY std::string string() {
     in_.skip();
     std::string out;
     for (;;) {
@@ -176,8 +170,7 @@ class JsonReader {
       append_utf8(out, c);
     }
   }
-  template <class = void>
-  char32_t escape(std::size_t place) {
+  SLUICE_LAZY char32_t escape(std::size_t place) {
     auto const c = in_.peek();
     in_.skip();
     if (auto const at = std::string_view("\"\\/bfnrt").find(c); at != std::string_view::npos)
@@ -191,8 +184,7 @@ class JsonReader {
     return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
   }
 
-  template <class = void>
-  std::string number() {
+  SLUICE_LAZY std::string number() {
     auto const begin = in_.place();
     auto const digits = [&] {
       if (!in_.at_digit()) in_.fail("a digit is missing");

@@ -52,8 +52,7 @@ class JsonWays : public JsonAtoms {
   static Atom present(std::string const& name, Place const& at) { return named(Atom::some, name, {}, late(at.path)); }
 
   /// The ways in which one dependency is obeyed.
-  template <class = void>
-  Ways dependency(std::string const& name, JsonValue const& one, Place const& at) const {
+  SLUICE_LAZY Ways dependency(std::string const& name, JsonValue const& one, Place const& at) const {
     if (!one.is(Kind::array)) return {{absent(name, at)}, {literal(one, false, at)}};
     Way wanted;
     for (auto const& other : one.items) {
@@ -64,8 +63,7 @@ class JsonWays : public JsonAtoms {
   }
   /// The ways in which a keyword other than dependencies is obeyed, or any is not. Keywords for other types are obeyed by every value.
   /// \param type  array or object
-  template <class = void>
-  Ways ways(Part const& part, Place const& at, std::uint32_t type, bool negated) {
+  SLUICE_LAZY Ways ways(Part const& part, Place const& at, std::uint32_t type, bool negated) {
     auto const& value = *part.value;
     auto const sub = [&](JsonValue const& one, bool no) { return literal(one, no != negated, at); };
     auto const each = [&](std::vector<Atom> atoms) {  // all of them, or the opposite of one
@@ -126,8 +124,7 @@ class JsonWays : public JsonAtoms {
   }
 
  private:
-  template <class = void>
-  Ways one_of(JsonValue const& value, Place const& at, std::uint32_t type, bool negated) {
+  SLUICE_LAZY Ways one_of(JsonValue const& value, Place const& at, std::uint32_t type, bool negated) {
     std::vector<JsonValue const*> schemas;  // that may matter
     for (auto const& one : list(value))
       if ((may_be({&one, false, at.scope}) & type) != 0) schemas.push_back(&one);
@@ -153,8 +150,7 @@ class JsonWays : public JsonAtoms {
     return out;
   }
 
-  template <class = void>
-  Ways counts(Part const& part, bool at_least, bool negated) const {
+  SLUICE_LAZY Ways counts(Part const& part, bool at_least, bool negated) const {
     auto n = count(*part.value);
     if (negated) {
       if (at_least && n == 0) return {};
@@ -163,8 +159,7 @@ class JsonWays : public JsonAtoms {
     return {{{.kind = at_least != negated ? Atom::least : Atom::most, .from = n, .source = part.value}}};
   }
 
-  template <class = void>
-  Ways object_ways(Part const& part, Place const& at, bool negated) {
+  SLUICE_LAZY Ways object_ways(Part const& part, Place const& at, bool negated) {
     auto const& value = *part.value;
     auto const kind = negated ? Atom::some : Atom::each;
     switch (part.word) {
@@ -209,8 +204,7 @@ class JsonWays : public JsonAtoms {
       default: return negated ? Ways{} : Ways{{}};
     }
   }
-  template <class = void>
-  std::vector<Atom> property_atoms(Place const& at, Atom::Kind kind, bool negated) {
+  SLUICE_LAZY std::vector<Atom> property_atoms(Place const& at, Atom::Kind kind, bool negated) {
     std::vector<Atom> atoms;
     auto const *properties = own(*at.of, "properties"), *patterns = own(*at.of, "patternProperties"),
                *others = own(*at.of, "additionalProperties");
@@ -234,8 +228,7 @@ class JsonWays : public JsonAtoms {
     return atoms;
   }
   /// Names that a schema's properties do not list.
-  template <class = void>
-  NamesOf other_names(Schema const& of) {
+  SLUICE_LAZY NamesOf other_names(Schema const& of) {
     auto const [it, fresh] = others_.try_emplace(of.source);
     if (!fresh) return it->second;
     Names names;
@@ -246,8 +239,7 @@ class JsonWays : public JsonAtoms {
   }
 
  protected:
-  template <class = void>
-  void list_names(Schema const& of, Names& names) const {
+  SLUICE_LAZY void list_names(Schema const& of, Names& names) const {
     if (auto const* const properties = own(of, "properties"))
       for (auto const& [name, schema] : map(*properties)) names.listed.push_back(name);
     if (auto const* const patterns = own(of, "patternProperties"))
@@ -256,8 +248,7 @@ class JsonWays : public JsonAtoms {
 
  private:
   /// Dependencies of which one is not obeyed.
-  template <class = void>
-  Ways broken_dependencies(JsonValue const& value, Place const& at) {
+  SLUICE_LAZY Ways broken_dependencies(JsonValue const& value, Place const& at) {
     Ways out;
     for (auto const& [name, one] : map(value)) {
       if (!one.is(Kind::array)) out.push_back({present(name, at), literal(one, true, at)});
@@ -267,8 +258,7 @@ class JsonWays : public JsonAtoms {
     return out;
   }
 
-  template <class = void>
-  Ways array_ways(Part const& part, Place const& at, bool negated) {
+  SLUICE_LAZY Ways array_ways(Part const& part, Place const& at, bool negated) {
     auto const& value = *part.value;
     switch (part.word) {
       case Word::least_items:

@@ -38,15 +38,13 @@ class Lark {
   using Id = Expressions::Id;
   /// Rules that are there already are grammars that others call as @name.
   /// \returns  a rule
-  template <class = void>
-  static std::int32_t parse(std::string_view text, JsonSchemaOptions const& schemas, Expressions& out) {
+  SLUICE_LAZY static std::int32_t parse(std::string_view text, JsonSchemaOptions const& schemas, Expressions& out) {
     return Lark(text, schemas, out).grammar();
   }
 
  private:
   using Kind = LarkGrammar::Kind;
-  template <class = void>
-  Lark(std::string_view text, JsonSchemaOptions const& schemas, Expressions& out)
+  SLUICE_LAZY Lark(std::string_view text, JsonSchemaOptions const& schemas, Expressions& out)
       : in_("grammar", text, out.limits()),
         text_(text),
         schemas_(schemas),
@@ -58,8 +56,7 @@ class Lark {
         is_set_(g_.definitions.size(), -1) {}
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  std::int32_t grammar() {
+  SLUICE_LAZY std::int32_t grammar() {
     auto const start = g_.numbers.find("start");
     if (start == g_.numbers.end()) in_.fail_at(0, "there is no rule start");
     if (!g_.ignored.empty()) {
@@ -87,8 +84,7 @@ class Lark {
   }
 
   /// The rule of a definition, which is written later.
-  template <class = void>
-  std::int32_t rule(std::int32_t number) {
+  SLUICE_LAZY std::int32_t rule(std::int32_t number) {
     if (rules_[at(number)] < 0) {
       rules_[at(number)] = out_.add_rule(g_.definitions[at(number)].name);
       out_.rules.back().place = g_.definitions[at(number)].place;
@@ -96,8 +92,7 @@ class Lark {
     }
     return rules_[at(number)];
   }
-  template <class = void>
-  Id definition(std::int32_t number) {
+  SLUICE_LAZY Id definition(std::int32_t number) {
     auto const& own = g_.definitions[at(number)];
     if (own.lazy || own.suffix >= 0) {
       RegexTree tree;
@@ -109,20 +104,15 @@ class Lark {
     }
     return LarkGrammar::is_terminal(own.name) ? terminal(own.body) : expression(own.body);
   }
-  template <class = void>
-  std::int32_t named(LarkGrammar::Node const& node) const {
+  SLUICE_LAZY std::int32_t named(LarkGrammar::Node const& node) const {
     auto const found = g_.numbers.find(node.text);
     if (found == g_.numbers.end()) in_.fail_at(node.place, node.text + " is not defined");
     return found->second;
   }
 
   // Within rules.
-  template <class = void>
-  Id behind(Id lexeme) {
-    return ignored_ < 0 ? lexeme : out_.sequence({lexeme, out_.call(ignored_)});
-  }
-  template <class = void>
-  Id expression(std::int32_t id) {
+  SLUICE_LAZY Id behind(Id lexeme) { return ignored_ < 0 ? lexeme : out_.sequence({lexeme, out_.call(ignored_)}); }
+  SLUICE_LAZY Id expression(std::int32_t id) {
     auto const& node = g_[id];
     std::vector<Id> parts;
     if (node.kind == Kind::sequence || node.kind == Kind::choice || node.kind == Kind::repeat)
@@ -153,20 +143,17 @@ class Lark {
   }
 
   // Terminals.
-  template <class = void>
-  Id terminal(std::int32_t id) {
+  SLUICE_LAZY Id terminal(std::int32_t id) {
     if (is_set(id)) return lowered(automaton(id));
     RegexTree tree;
     tree.root = grow(id, tree);
     return within(g_[id].place, [&] { return Regex::write("a terminal", tree, out_); });
   }
-  template <class = void>
-  Id lowered(TextAutomaton const& texts) {
+  SLUICE_LAZY Id lowered(TextAutomaton const& texts) {
     return texts.empty() ? out_.nothing() : out_.automaton(TextBytes::utf8(texts));
   }
   /// Whether it is written as a set of texts.
-  template <class = void>
-  bool is_set(std::int32_t id) {
+  SLUICE_LAZY bool is_set(std::int32_t id) {
     auto const& node = g_[id];
     if (node.kind == Kind::both || node.kind == Kind::but || node.kind == Kind::parts) return true;
     if (node.kind == Kind::choice)
@@ -176,8 +163,7 @@ class Lark {
     if (known < 0) known = opened(node, [&](std::int32_t body) { return is_set(body); }) ? 1 : 0;
     return known == 1;
   }
-  template <class = void>
-  TextAutomaton automaton(std::int32_t id) {
+  SLUICE_LAZY TextAutomaton automaton(std::int32_t id) {
     auto const& node = g_[id];
     if (node.kind == Kind::but) return TextAutomaton::anything() - automaton(node.parts[0]);
     if (node.kind == Kind::name) {
@@ -199,13 +185,11 @@ class Lark {
     tree.root = grow(id, tree);
     return of(tree, node.place);
   }
-  template <class = void>
-  TextAutomaton of(RegexTree const& tree, std::size_t place) {
+  SLUICE_LAZY TextAutomaton of(RegexTree const& tree, std::size_t place) {
     return within(place, [&] { return RegexAutomaton::of(tree, false); });
   }
   /// Its texts up to the first place where one ends.
-  template <class = void>
-  Id lazy(TextAutomaton texts) {
+  SLUICE_LAZY Id lazy(TextAutomaton texts) {
     for (auto& state : texts.states)
       if (state.accepts) state.edges.clear();
     return lowered(std::move(texts).trimmed().combined(TextAutomaton::anything(), std::logical_and{}));
@@ -227,8 +211,7 @@ class Lark {
     return out;
   }
 
-  template <class = void>
-  std::int32_t grow(std::int32_t id, RegexTree& tree) {
+  SLUICE_LAZY std::int32_t grow(std::int32_t id, RegexTree& tree) {
     using Tree = RegexTree::Kind;
     auto const& node = g_[id];
     if (tree.nodes.size() > at(out_.limits().size))
@@ -277,8 +260,7 @@ class Lark {
                 "& and ~ are supported at the top of terminals and their alternatives, not within a sequence or a "
                 "repetition");
   }
-  template <class = void>
-  std::int32_t graft(LarkGrammar::Node const& node, RegexTree& tree) {
+  SLUICE_LAZY std::int32_t graft(LarkGrammar::Node const& node, RegexTree& tree) {
     auto const pattern = node.flags.empty() ? node.text : "(?" + node.flags + ")" + node.text;
     auto own = within(node.place, [&] { return Regex::tree("/" + node.text + "/", pattern, out_.limits()); });
     auto whole = own;

@@ -102,8 +102,7 @@ inline constexpr std::pair<std::string_view, std::string_view> lark_common[] = {
 class LarkReader {
  public:
   /// \throws std::invalid_argument  with line and column
-  template <class = void>
-  static LarkGrammar read(std::string_view text, GrammarLimits const& limits) {
+  SLUICE_LAZY static LarkGrammar read(std::string_view text, GrammarLimits const& limits) {
     LarkReader reader(text, limits);
     reader.whole();
     return std::move(reader.out_);
@@ -114,8 +113,7 @@ class LarkReader {
   using Node = LarkGrammar::Node;
   LarkReader(std::string_view text, GrammarLimits const& limits) : text_(text), in_("grammar", text, limits) {}
 
-  template <class = void>
-  void whole() {
+  SLUICE_LAZY void whole() {
     in_.take("\xEF\xBB\xBF");  // a byte order mark
     for (space(true); !in_.end(); space(true)) {
       if (in_.peek() == '%') statement();
@@ -125,19 +123,16 @@ class LarkReader {
     }
   }
 
-  template <class = void>
-  std::int32_t add(Node node) {
+  SLUICE_LAZY std::int32_t add(Node node) {
     out_.nodes.push_back(std::move(node));
     return static_cast<std::int32_t>(out_.nodes.size()) - 1;
   }
-  template <class = void>
-  std::int32_t add(Kind kind, std::size_t place, std::vector<std::int32_t> parts) {
+  SLUICE_LAZY std::int32_t add(Kind kind, std::size_t place, std::vector<std::int32_t> parts) {
     if (parts.size() == 1 && kind != Kind::but) return parts[0];
     return add({.kind = kind, .place = place, .parts = std::move(parts)});
   }
   /// Skips blanks and comments, and line ends too where they say nothing.
-  template <class = void>
-  void space(bool lines) {
+  SLUICE_LAZY void space(bool lines) {
     for (;; in_.skip()) {
       if (in_.peek() == '#' || in_.at("//"))
         while (!in_.end() && in_.peek() != '\n' && in_.peek() != '\r') in_.skip();
@@ -148,8 +143,7 @@ class LarkReader {
   static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   }
-  template <class = void>
-  std::string name(std::string_view what) {
+  SLUICE_LAZY std::string name(std::string_view what) {
     auto const place = in_.place();
     auto out = in_.at_digit() ? std::string() : std::string(in_.take_while(is_word));
     if (out.ends_with('-') && in_.peek() == '>') out.pop_back(), in_.go_to(in_.place() - 1);  // an alias follows
@@ -161,8 +155,7 @@ class LarkReader {
   }
 
   // Statements and definitions.
-  template <class = void>
-  void statement() {
+  SLUICE_LAZY void statement() {
     auto const place = in_.place();
     in_.skip();
     auto const kind = in_.take_while(is_word);
@@ -175,8 +168,7 @@ class LarkReader {
                              " is not supported: expected a rule, a terminal, %ignore, %import or "
                              "%llguidance");
   }
-  template <class = void>
-  void import(std::size_t place) {
+  SLUICE_LAZY void import(std::size_t place) {
     if (!in_.take("common")) in_.fail("expected common: nothing else can be imported");
     space(false);
     auto const one = [&](bool alias) {
@@ -203,8 +195,7 @@ class LarkReader {
     } else in_.fail("expected . or (");
     space(false);
   }
-  template <class = void>
-  void options() {
+  SLUICE_LAZY void options() {
     auto const place = in_.place();
     auto const value = JsonReader::parse("%llguidance", json(), in_.limits());
     for (auto const& [option, its] : value.members) {
@@ -216,14 +207,12 @@ class LarkReader {
     }
     space(false);
   }
-  template <class = void>
-  void define(std::string name, std::size_t place, std::int32_t body) {
+  SLUICE_LAZY void define(std::string name, std::size_t place, std::int32_t body) {
     auto const number = static_cast<std::int32_t>(out_.definitions.size());
     if (!out_.numbers.try_emplace(name, number).second) in_.fail_at(place, name + " is defined twice");
     out_.definitions.push_back({std::move(name), place, body});
   }
-  template <class = void>
-  void definition() {
+  SLUICE_LAZY void definition() {
     auto const place = in_.place();
     while (in_.take("!") || in_.take("?")) continue;  // how trees are made
     auto own = name("a rule, a terminal or a statement");
@@ -242,8 +231,7 @@ class LarkReader {
     define(std::move(own), place, alternatives(0, false));
     out_.definitions.back().lazy = attributes.lazy, out_.definitions.back().suffix = attributes.suffix;
   }
-  template <class = void>
-  void attributes(LarkGrammar::Definition& out) {
+  SLUICE_LAZY void attributes(LarkGrammar::Definition& out) {
     do {
       space(true);
       auto const place = in_.place();
@@ -258,8 +246,7 @@ class LarkReader {
   }
 
   // Bodies.
-  template <class = void>
-  std::int32_t alternatives(std::int32_t nesting, bool nested) {
+  SLUICE_LAZY std::int32_t alternatives(std::int32_t nesting, bool nested) {
     auto const place = in_.place();
     if (nesting > in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
@@ -275,8 +262,7 @@ class LarkReader {
       space(nested);
     }
   }
-  template <class = void>
-  std::int32_t conjunction(std::int32_t nesting, bool nested) {
+  SLUICE_LAZY std::int32_t conjunction(std::int32_t nesting, bool nested) {
     auto const place = in_.place();
     std::vector<std::int32_t> parts;
     do space(nested), parts.push_back(sequence(nesting, nested));
@@ -284,8 +270,7 @@ class LarkReader {
     if (in_.take("->")) space(false), static_cast<void>(name("an alias")), space(nested);  // how trees are made
     return add(Kind::both, place, std::move(parts));
   }
-  template <class = void>
-  std::int32_t sequence(std::int32_t nesting, bool nested) {
+  SLUICE_LAZY std::int32_t sequence(std::int32_t nesting, bool nested) {
     auto const place = in_.place();
     std::vector<std::int32_t> parts;
     for (;; space(nested)) {
@@ -296,8 +281,7 @@ class LarkReader {
       parts.push_back(item(nesting));
     }
   }
-  template <class = void>
-  std::int32_t item(std::int32_t nesting) {
+  SLUICE_LAZY std::int32_t item(std::int32_t nesting) {
     auto const place = in_.place();
     auto const negative = in_.take("~");
     if (negative) space(false);
@@ -336,8 +320,7 @@ class LarkReader {
     return part;
   }
 
-  template <class = void>
-  std::int32_t atom(std::int32_t nesting) {
+  SLUICE_LAZY std::int32_t atom(std::int32_t nesting) {
     auto const place = in_.place();
     auto const c = in_.peek();
     if (c == '(' || c == '[') {
@@ -365,8 +348,7 @@ class LarkReader {
     return add({.kind = Kind::name, .place = place, .text = std::move(own)});
   }
   /// An object, up to its end.
-  template <class = void>
-  std::string_view json() {
+  SLUICE_LAZY std::string_view json() {
     if (in_.peek() != '{') in_.fail("expected {");
     JsonValue value;
     value.place = in_.place();
@@ -374,8 +356,7 @@ class LarkReader {
     in_.skip(source.size());
     return source;
   }
-  template <class = void>
-  std::int32_t neighbours(std::size_t place) {
+  SLUICE_LAZY std::int32_t neighbours(std::size_t place) {
     space(true);
     auto const value = JsonReader::parse("%regex", json(), in_.limits());
     Node node{.kind = Kind::parts, .place = place};
@@ -402,8 +383,7 @@ class LarkReader {
     return add(std::move(node));
   }
 
-  template <class = void>
-  std::int32_t literal() {
+  SLUICE_LAZY std::int32_t literal() {
     auto const place = in_.place();
     auto const first = string();
     auto const end = in_.place();
@@ -427,8 +407,7 @@ class LarkReader {
     return add({.kind = Kind::range, .place = place, .first = low, .last = high});
   }
   /// \returns  whether it ignores case, too
-  template <class = void>
-  std::pair<std::string, bool> string() {
+  SLUICE_LAZY std::pair<std::string, bool> string() {
     auto const place = in_.place();
     std::string out;
     for (in_.skip(); !in_.take("\"");) {
@@ -439,8 +418,7 @@ class LarkReader {
     if (ignore_case) in_.skip();
     return {std::move(out), ignore_case};
   }
-  template <class = void>
-  char32_t escape() {
+  SLUICE_LAZY char32_t escape() {
     auto const place = in_.place() - 1;
     auto const c = in_.peek();
     constexpr std::string_view names = "nrtfbv\\\"/'";
@@ -453,8 +431,7 @@ class LarkReader {
     if (value > last_character || is_surrogate(value)) in_.fail_at(place, "is no Unicode character");
     return value;
   }
-  template <class = void>
-  std::int32_t regex() {
+  SLUICE_LAZY std::int32_t regex() {
     auto const place = in_.place();
     for (in_.skip(); in_.peek() != '/'; in_.skip()) {
       if (in_.peek() == '\\') in_.skip();

@@ -28,10 +28,7 @@ namespace sluice::inline v0::detail {
 class LeftRecursion {
  public:
   /// \throws std::invalid_argument  if that takes more places than the limits allow
-  template <class = void>
-  static void remove(Expressions& x) {
-    LeftRecursion(x).all();
-  }
+  SLUICE_LAZY static void remove(Expressions& x) { LeftRecursion(x).all(); }
 
  private:
   using Id = Expressions::Id;
@@ -45,8 +42,7 @@ class LeftRecursion {
   explicit LeftRecursion(Expressions& x) : x_(x) {}
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  void all() {
+  SLUICE_LAZY void all() {
     find_empty();
     std::vector<std::vector<std::int32_t>> begins(x_.rules.size());
     for (std::size_t rule = 0; rule < begins.size(); ++rule) {
@@ -70,8 +66,7 @@ class LeftRecursion {
   }
 
   // What may be empty.
-  template <class = void>
-  void find_empty() {
+  SLUICE_LAZY void find_empty() {
     RuleFacts facts;
     find_facts(x_, facts);
     empty_ = std::move(facts.nullable);
@@ -81,8 +76,7 @@ class LeftRecursion {
       calls_empty_.push_back(may_be ? 1 : 0);
     }
   }
-  template <class = void>
-  bool empty(Id id) {
+  SLUICE_LAZY bool empty(Id id) {
     while (empty_.size() <= at(id)) {  // parts come before what contains them
       auto const now = static_cast<Id>(empty_.size());
       auto const& e = x_[now];
@@ -97,8 +91,7 @@ class LeftRecursion {
     }
     return empty_[at(id)] != 0;
   }
-  template <class = void>
-  std::int32_t add_rule(std::string name, std::size_t place, bool may_be_empty) {
+  SLUICE_LAZY std::int32_t add_rule(std::string name, std::size_t place, bool may_be_empty) {
     auto const rule = x_.add_rule(std::move(name));
     x_.rules.back().place = place;
     calls_empty_.push_back(may_be_empty ? 1 : 0), group_.push_back(-1), nonempty_.push_back(-1);
@@ -106,16 +99,14 @@ class LeftRecursion {
   }
 
   /// Its texts other than the empty one.
-  template <class = void>
-  Id nonempty(Id id) {
+  SLUICE_LAZY Id nonempty(Id id) {
     if (!empty(id)) return id;
     auto const known = some_.find(id);
     if (known != some_.end()) return known->second;
     auto const made = without_empty(id);
     return some_[id] = made;
   }
-  template <class = void>
-  Id without_empty(Id id) {
+  SLUICE_LAZY Id without_empty(Id id) {
     auto const e = x_[id];
     std::vector<Id> const parts(x_.parts(id).begin(), x_.parts(id).end());
     std::vector<Id> choices;
@@ -156,15 +147,13 @@ class LeftRecursion {
     }
   }
   bool impossible(Id id) const { return x_[id].kind == Kind::nothing; }
-  template <class = void>
-  Id nonempty_other(std::int32_t rule) {
+  SLUICE_LAZY Id nonempty_other(std::int32_t rule) {
     require(false, "grammars", x_.rules[at(rule)].name,
             "may be empty and stands before a rule that begins with itself: that is not supported");
     return x_.nothing();
   }
   /// A part, then parts of a sequence from one on.
-  template <class = void>
-  Id behind(Id part, std::vector<Id> const& parts, std::size_t from) {
+  SLUICE_LAZY Id behind(Id part, std::vector<Id> const& parts, std::size_t from) {
     auto const left = parts.size() - from;
     work_ += left + 1;
     require(work_ <= at(x_.limits().size), "limits.size", x_.limits().size, "the grammar has more places than that");
@@ -174,8 +163,7 @@ class LeftRecursion {
   }
 
   /// The rules that an expression may begin with.
-  template <class = void>
-  void first_calls(Id id, std::vector<std::int32_t>& out) {
+  SLUICE_LAZY void first_calls(Id id, std::vector<std::int32_t>& out) {
     auto const& e = x_[id];
     if (e.kind == Kind::call) out.push_back(e.rule);
     for (auto const part : x_.parts(id)) {
@@ -183,16 +171,14 @@ class LeftRecursion {
       if (e.kind == Kind::sequence && !empty(part)) return;
     }
   }
-  template <class = void>
-  bool begins_within(Id id, std::int32_t group) {
+  SLUICE_LAZY bool begins_within(Id id, std::int32_t group) {
     std::vector<std::int32_t> calls;
     first_calls(id, calls);
     return std::ranges::any_of(calls, [&](std::int32_t rule) { return group_[at(rule)] == group; });
   }
 
   /// The texts of an expression other than the empty one, by what they begin with.
-  template <class = void>
-  void split(Id id, std::int32_t group, Split& out) {
+  SLUICE_LAZY void split(Id id, std::int32_t group, Split& out) {
     if (!begins_within(id, group)) {
       if (auto const some = nonempty(id); !impossible(some)) out.base.push_back(some);
       return;
@@ -214,8 +200,7 @@ class LeftRecursion {
       for (std::size_t i = 0; i < parts.size() && (i == 0 || empty(parts[i - 1])); ++i) first(parts[i], parts, i + 1);
   }
 
-  template <class = void>
-  void rewrite(std::vector<std::int32_t> const& group) {
+  SLUICE_LAZY void rewrite(std::vector<std::int32_t> const& group) {
     auto const count = group.size();
     std::vector<Split> splits(count);
     std::vector<std::uint8_t> may_be_empty(count), steps(count * count);  // [from][to]: without text

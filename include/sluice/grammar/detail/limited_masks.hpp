@@ -55,8 +55,7 @@ struct TokenGroup {
 class SharedCounts {
  public:
   SharedCounts(Automaton const& automaton, TokenTrie trie) : automaton_(automaton), trie_(std::move(trie)) {}
-  template <class = void>
-  FewestTokens const& get() {
+  SLUICE_LAZY FewestTokens const& get() {
     std::call_once(once_, [&] { fewest_.emplace(automaton_, trie_); });
     return *fewest_;
   }
@@ -87,8 +86,7 @@ class LimitedMasks {
         worst_(most) {}
 
   /// The most tokens that may be needed after any of a state's tokens.
-  template <class = void>
-  Count worst_after(State state) {
+  SLUICE_LAZY Count worst_after(State state) {
     Count worst = 0;
     auto before = Pushdown::dead;
     auto const take = [&](std::span<Token const>, State next) {
@@ -112,8 +110,7 @@ class LimitedMasks {
   }
 
   /// A state's tokens of which no more than this number may follow, the end included.
-  template <class = void>
-  TokenSet tokens(State state, std::int32_t left) {
+  SLUICE_LAZY TokenSet tokens(State state, std::int32_t left) {
     auto set = TokenSet(trie_.vocabulary().size);
     auto const needs = needs_.find(state, [&] { return make_needs(state); });
     for (auto const& [needed, tokens] : needs->own)
@@ -123,18 +120,14 @@ class LimitedMasks {
     return set;
   }
 
-  template <class = void>
-  Completion& completion() {
+  SLUICE_LAZY Completion& completion() {
     std::call_once(once_, [&] {
       completion_.emplace(counts_.get(), trie_, machine_);
       made_.store(true, std::memory_order_release);
     });
     return *completion_;
   }
-  template <class = void>
-  std::size_t bytes() const {
-    return made_.load(std::memory_order_acquire) ? completion_->bytes() : 0;
-  }
+  SLUICE_LAZY std::size_t bytes() const { return made_.load(std::memory_order_acquire) ? completion_->bytes() : 0; }
 
  private:
   /// A node's tokens by the states to which they lead from the node itself.
@@ -154,8 +147,7 @@ class LimitedMasks {
   };
 
   /// The same for a node, to the end of its rule.
-  template <class = void>
-  Count worst_within(std::int32_t node) {
+  SLUICE_LAZY Count worst_within(std::int32_t node) {
     Count worst = 0;
     auto before = Pushdown::dead;
     auto const take = [&](std::span<Token const>, State next) {
@@ -184,8 +176,7 @@ class LimitedMasks {
     return a >= Completion::never || b >= Completion::never ? Completion::never : a + b;
   }
 
-  template <class = void>
-  std::shared_ptr<Needs const> make_needs(State state) {
+  SLUICE_LAZY std::shared_ptr<Needs const> make_needs(State state) {
     auto const needs = std::make_shared<Needs>();
     auto& out = *needs;
     std::map<Count, TokenGroup> found;
@@ -221,8 +212,7 @@ class LimitedMasks {
     }
     return needs;
   }
-  template <class = void>
-  std::shared_ptr<NodeGroups const> make_groups(std::int32_t node) {
+  SLUICE_LAZY std::shared_ptr<NodeGroups const> make_groups(std::int32_t node) {
     auto out = std::make_shared<NodeGroups>();
     std::unordered_map<State, std::size_t> group_of;
     std::size_t group = 0;

@@ -26,8 +26,7 @@ class NodeKey {
   using Pair = Interner::Pair;
 
   /// Compares nodes of one grammar: by its own numbers of places.
-  template <class = void>
-  static Key within(Automaton const& a, std::span<Pair const> set, std::int32_t depth) {
+  SLUICE_LAZY static Key within(Automaton const& a, std::span<Pair const> set, std::int32_t depth) {
     Key out;
     for (auto const [place, repetitions] : set) {
       out.push_back(place);
@@ -37,8 +36,7 @@ class NodeKey {
   }
   /// Compares nodes of all grammars: by everything that follows. Empty: it would be long, or the node reads so little
   /// that its tokens are found faster than this.
-  template <class = void>
-  static Key everywhere(Automaton const& a, std::span<Pair const> set, std::int32_t depth) {
+  SLUICE_LAZY static Key everywhere(Automaton const& a, std::span<Pair const> set, std::int32_t depth) {
     auto const reads_little = [&](Pair pair) {
       auto const& place = a.places[at(pair.first)];
       return place.kind == Place::byte && place.low == place.high;
@@ -62,14 +60,10 @@ class NodeKey {
   static constexpr std::size_t most_places = 400, most_size = 2000;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  explicit NodeKey(Automaton const& a) : a_(a) {
-    slots_.fill(-1);
-  }
+  SLUICE_LAZY explicit NodeKey(Automaton const& a) : a_(a) { slots_.fill(-1); }
 
-  template <class = void>
-  static void add_count(Automaton const& a, std::int32_t place, std::int32_t repetitions, std::int32_t depth,
-                        Key& out) {
+  SLUICE_LAZY static void add_count(Automaton const& a, std::int32_t place, std::int32_t repetitions,
+                                    std::int32_t depth, Key& out) {
     auto const within = a.places[at(place)].within;
     if (within < 0) return;
     auto const& loop = a.loops[at(within)];
@@ -79,8 +73,7 @@ class NodeKey {
   }
 
   /// Appends the place's number in order of appearance; -1: none.
-  template <class = void>
-  void refer(std::int32_t place) {
+  SLUICE_LAZY void refer(std::int32_t place) {
     if (place < 0) return out_.push_back(-1);
     auto slot = static_cast<std::size_t>(static_cast<std::uint32_t>(place) * 0x9E3779B1u >> 22);
     while (slots_[slot] >= 0 && order_[at(slots_[slot])] != place) slot = (slot + 1) % slots_.size();
@@ -91,8 +84,7 @@ class NodeKey {
     out_.push_back(slots_[slot]);
   }
 
-  template <class = void>
-  void describe(std::int32_t current, std::int32_t depth) {
+  SLUICE_LAZY void describe(std::int32_t current, std::int32_t depth) {
     auto const& place = a_.places[at(current)];
     out_.push_back(place.kind | place.low << 8 | place.high << 16);
     switch (place.kind) {

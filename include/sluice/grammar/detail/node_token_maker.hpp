@@ -38,8 +38,7 @@ class NodeTokenMaker {
       : trie_(trie), machine_(machine), walks_(walks), alike_(most) {}
 
   /// \param wait  see SharedCache::find
-  template <class = void>
-  Tokens of(std::int32_t node, bool wait = true) {
+  SLUICE_LAZY Tokens of(std::int32_t node, bool wait = true) {
     auto const make = [&] {
       auto const& a = machine_.automaton();
       auto const set = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
@@ -59,8 +58,7 @@ class NodeTokenMaker {
   }
 
  private:
-  template <class = void>
-  Tokens make_tokens(std::int32_t node) {
+  SLUICE_LAZY Tokens make_tokens(std::int32_t node) {
     auto out = std::make_shared<NodeTokens>();
     auto set = TokenSet(trie_.vocabulary().size);
     auto const visit = [&](TrieNodes const& trie, std::int32_t at, State state) {
@@ -102,8 +100,7 @@ class NodeTokenMaker {
 
   /// Makes the tokens of a node that allows any plain text from those of the node after a rare plain character: of the
   /// first characters of tokens, most lead to the same node from both. False: these nodes are one, or no such nodes.
-  template <class = void>
-  bool make_like_next(std::int32_t node, State alone, NodeTokens& out) {
+  SLUICE_LAZY bool make_like_next(std::int32_t node, State alone, NodeTokens& out) {
     auto const next = machine_.next(alone, std::uint8_t{'~'});
     auto const ways = machine_.ways(next);
     if (ways.size() != 1 || ways[0].first == node || ways[0].second != Pushdown::unknown) return false;

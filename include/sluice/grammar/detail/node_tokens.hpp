@@ -40,22 +40,19 @@ struct NodeTokens {
 class NodeTokenCache {
  public:
   using Key = std::vector<std::int32_t>;
-  template <class = void>
-  std::shared_ptr<NodeTokens const> find(Key const& key) const {
+  SLUICE_LAZY std::shared_ptr<NodeTokens const> find(Key const& key) const {
     auto const lock = std::scoped_lock(mutex_);
     auto const it = all_.find(key);
     return it == all_.end() ? nullptr : it->second;
   }
-  template <class = void>
-  void add(Key key, std::shared_ptr<NodeTokens const> tokens) {
+  SLUICE_LAZY void add(Key key, std::shared_ptr<NodeTokens const> tokens) {
     auto const lock = std::scoped_lock(mutex_);
     if (all_.size() >= most) all_.clear();
     all_.emplace(std::move(key), std::move(tokens));
   }
 
   struct Hash {
-    template <class = void>
-    std::size_t operator()(Key const& key) const {
+    SLUICE_LAZY std::size_t operator()(Key const& key) const {
       std::uint64_t h = key.size();
       for (auto const one : key) h = (h ^ static_cast<std::uint32_t>(one)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
       return cast<std::size_t>(h);

@@ -31,8 +31,7 @@ class Nodes {
   };
   static constexpr std::int32_t none = 0;  ///< the empty set
 
-  template <class = void>
-  explicit Nodes(Automaton const& a) : a_(a), plain_places_(a), starts_(a.start.size(), -1) {
+  SLUICE_LAZY explicit Nodes(Automaton const& a) : a_(a), plain_places_(a), starts_(a.start.size(), -1) {
     marks_.resize(64);
     (void)number({});
   }
@@ -44,20 +43,17 @@ class Nodes {
   bool reads(std::int32_t node) const { return (all_[at(node)].flags & bytes_follow) != 0; }  ///< a byte may follow
 
   /// The first node of a rule.
-  template <class = void>
-  std::int32_t start(std::int32_t rule) {
+  SLUICE_LAZY std::int32_t start(std::int32_t rule) {
     if (starts_[at(rule)] < 0) starts_[at(rule)] = of({a_.start[at(rule)], 0});
     return starts_[at(rule)];
   }
   /// The node of one place.
-  template <class = void>
-  std::int32_t of(Pair place) {
+  SLUICE_LAZY std::int32_t of(Pair place) {
     from_.assign(1, place);
     return close();
   }
   /// The node after a byte of this class.
-  template <class = void>
-  std::int32_t next(std::int32_t node, std::uint8_t c) {
+  SLUICE_LAZY std::int32_t next(std::int32_t node, std::uint8_t c) {
     auto row = all_[at(node)].row;
     if (row < 0) {
       row = static_cast<std::int32_t>(rows_.size() / at(a_.classes()));
@@ -72,8 +68,7 @@ class Nodes {
     return cell - 1;
   }
   /// Valid until the next call.
-  template <class = void>
-  std::span<CallEdge const> calls(std::int32_t node) {
+  SLUICE_LAZY std::span<CallEdge const> calls(std::int32_t node) {
     if ((all_[at(node)].flags & calls_follow) == 0) return {};
     if (all_[at(node)].calls < 0) make_calls(node);
     auto const& one = all_[at(node)];
@@ -81,8 +76,7 @@ class Nodes {
   }
   /// PlainText::unlimited if any plain text can be read here; a number if this is so for plain texts of up to so many
   /// characters, and for no longer ones. Otherwise, or if it is hard to tell, 0.
-  template <class = void>
-  std::int32_t plain_run(std::int32_t node) {
+  SLUICE_LAZY std::int32_t plain_run(std::int32_t node) {
     if (all_[at(node)].plain < 0) {
       auto const found = find_plain_run(node);
       all_[at(node)].plain = found;
@@ -90,8 +84,7 @@ class Nodes {
     return all_[at(node)].plain;
   }
   /// At least so many plain characters can be read here, whichever they are.
-  template <class = void>
-  std::int32_t plain_length(std::int32_t node) {
+  SLUICE_LAZY std::int32_t plain_length(std::int32_t node) {
     auto const run = plain_run(node);
     if (run == PlainText::unlimited) return run;
     if (all_[at(node)].length < 0) {
@@ -128,8 +121,7 @@ class Nodes {
   };
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  std::int32_t number(std::span<Pair const> set) {
+  SLUICE_LAZY std::int32_t number(std::span<Pair const> set) {
     if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 16);  // first, so that a set has its node
     auto const id = sets_.intern(set);
     if (at(id) < all_.size()) return id;
@@ -145,8 +137,7 @@ class Nodes {
   }
 
   /// Puts what follows a byte at a node into from_.
-  template <class = void>
-  void read(std::int32_t node, std::uint8_t byte) {
+  SLUICE_LAZY void read(std::int32_t node, std::uint8_t byte) {
     from_.clear();
     for (auto const [p, k] : sets_[node]) {
       auto const& place = a_.places[at(p)];
@@ -167,8 +158,7 @@ class Nodes {
     }
   }
 
-  template <class = void>
-  void make_calls(std::int32_t node) {
+  SLUICE_LAZY void make_calls(std::int32_t node) {
     struct Call {
       std::int32_t rule;
       Pair to;
@@ -191,8 +181,7 @@ class Nodes {
     all_[at(node)].count = static_cast<std::int32_t>(made.size());
   }
 
-  template <class = void>
-  std::int32_t find_plain_run(std::int32_t node) {
+  SLUICE_LAZY std::int32_t find_plain_run(std::int32_t node) {
     for (auto const& pair : sets_[node])
       if (!counted_text(pair.first) && plain_places_.length(pair.first) == PlainText::unlimited)
         return PlainText::unlimited;
@@ -211,15 +200,13 @@ class Nodes {
     }
     return plain_leads(node, node) ? PlainText::unlimited : 0;
   }
-  template <class = void>
-  bool counted_text(std::int32_t place) const {
+  SLUICE_LAZY bool counted_text(std::int32_t place) const {
     auto const within = a_.places[at(place)].within;
     return within >= 0 && a_.loops[at(within)].counts_characters();
   }
   /// Whether each repetition reads a plain character, whichever it is, and nothing plain follows the last. It is the same
   /// for any number of repetitions.
-  template <class = void>
-  bool reads_plain(Automaton::Loop const& loop, std::int32_t node, std::int32_t repetitions) {
+  SLUICE_LAZY bool reads_plain(Automaton::Loop const& loop, std::int32_t node, std::int32_t repetitions) {
     auto const after = loop.maximum < 0 ? (std::min)(repetitions + 1, loop.minimum) : repetitions + 1;
     if (!plain_leads(node, of({a_.places[at(loop.again)].to, after}))) return false;
     if (loop.to < 0) return true;
@@ -232,12 +219,10 @@ class Nodes {
     });
   }
   /// Whether every plain character leads from one node to the other.
-  template <class = void>
-  bool plain_leads(std::int32_t from, std::int32_t to) {
+  SLUICE_LAZY bool plain_leads(std::int32_t from, std::int32_t to) {
     return std::ranges::all_of(plain_characters, [&](auto const& bytes) { return leads(from, to, bytes.data(), 4); });
   }
-  template <class = void>
-  bool leads(std::int32_t from, std::int32_t to, PlainBytes const* bytes, std::int32_t most) {
+  SLUICE_LAZY bool leads(std::int32_t from, std::int32_t to, PlainBytes const* bytes, std::int32_t most) {
     auto const last = most == 1 || bytes[1].last == 0;
     for (int c = a_.class_of[bytes->first]; c <= a_.class_of[bytes->last]; ++c) {
       auto const after = next(from, static_cast<std::uint8_t>(c));
@@ -248,8 +233,7 @@ class Nodes {
   }
 
   /// Whether it was not there before.
-  template <class = void>
-  bool mark(Pair pair) {
+  SLUICE_LAZY bool mark(Pair pair) {
     if (marked_ * 2 >= marks_.size()) {
       auto old = std::vector<Mark>(marks_.size() * 2);
       old.swap(marks_);
@@ -261,8 +245,7 @@ class Nodes {
     one = {pair, time_}, ++marked_;
     return true;
   }
-  template <class = void>
-  std::size_t slot(Pair pair) const {
+  SLUICE_LAZY std::size_t slot(Pair pair) const {
     auto const h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(pair.first)) << 32 |
                     static_cast<std::uint32_t>(pair.second)) *
                    0x9E3779B97F4A7C15u;
@@ -272,8 +255,7 @@ class Nodes {
   }
 
   /// The node of all places that can be reached from those in from_ without reading anything.
-  template <class = void>
-  std::int32_t close() {
+  SLUICE_LAZY std::int32_t close() {
     if (from_.size() == 1) {
       auto const& place = a_.places[at(from_[0].first)];
       if (place.kind == Place::byte || place.kind == Place::end || (place.kind == Place::state && place.to < 0))
@@ -334,8 +316,7 @@ class Nodes {
 
   /// Whether no smaller number at which the loop may be left was seen: with more repetitions to go, there are more texts.
   /// So a body that may be empty is not repeated for nothing.
-  template <class = void>
-  bool least(std::int32_t number, Automaton::Loop const& loop, std::int32_t count) {
+  SLUICE_LAZY bool least(std::int32_t number, Automaton::Loop const& loop, std::int32_t count) {
     if (count < loop.minimum || loop.maximum < 0) return true;
     auto const known = std::ranges::find(least_, number, &Pair::first);
     if (known == least_.end()) least_.push_back({number, count});
@@ -345,8 +326,7 @@ class Nodes {
   }
 
   /// Of the numbers that one place has, removes those whose texts another one has too.
-  template <class = void>
-  void reduce() {
+  SLUICE_LAZY void reduce() {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < out_.size();) {
       auto const place = out_[i].first;

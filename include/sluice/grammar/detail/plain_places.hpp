@@ -26,8 +26,7 @@ class PlainPlaces {
 
   /// The number of plain characters that can be read from a place without leaving the automaton, whatever is counted;
   /// PlainText::unlimited: any. \param place  of any kind
-  template <class = void>
-  std::int32_t length(std::int32_t place) {
+  SLUICE_LAZY std::int32_t length(std::int32_t place) {
     if (a_.places[at(place)].kind != Place::state) return 0;
     length_.resize(a_.places.size(), unknown);
     if (length_[at(place)] == unknown) {
@@ -79,8 +78,7 @@ class PlainPlaces {
 
   /// Finds lengths backwards, from places where a plain character cannot be read. What is numbered is a place, and how
   /// much of a character has been read before it.
-  template <class = void>
-  void solve(Automaton::Text text) {
+  SLUICE_LAZY void solve(Automaton::Text text) {
     constexpr std::int32_t kinds = rests.size();
     auto const size = at(text.count * kinds);
     std::vector<std::pair<std::int32_t, std::int32_t>> leads;  // to, from; some twice

@@ -53,9 +53,8 @@ class PlainText {
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
   /// \param tokens  sorted by their bytes, as in the trie
-  template <class = void>
-  void build(std::vector<Token> const& tokens, TokenBytes const& bytes, TrieNodes const& trie,
-             std::int32_t vocabulary) {
+  SLUICE_LAZY void build(std::vector<Token> const& tokens, TokenBytes const& bytes, TrieNodes const& trie,
+                         std::int32_t vocabulary) {
     std::map<std::int32_t, std::vector<Token>> by_length;
     std::vector<Token> rest;
     characters_.assign(static_cast<std::size_t>(vocabulary), not_plain);
@@ -92,8 +91,7 @@ class PlainText {
   }
 
   /// The number of characters of a plain text; -1: it is none.
-  template <class = void>
-  static std::int32_t count(std::string_view text) {
+  SLUICE_LAZY static std::int32_t count(std::string_view text) {
     std::int32_t characters = 0;
     for (std::size_t i = 0; i < text.size(); ++characters) {
       std::size_t length = 0;
@@ -111,8 +109,7 @@ class PlainText {
   }
 
   /// The tokens of at most this many characters.
-  template <class = void>
-  void insert_into(TokenSet& set, std::int32_t characters) const {
+  SLUICE_LAZY void insert_into(TokenSet& set, std::int32_t characters) const {
     TokenSet const* best = nullptr;
     for (auto const& [length, tokens] : up_to_)
       if (length <= characters) best = &tokens;
@@ -134,8 +131,7 @@ class PlainText {
     return out;
   }
   /// The node of the whole trie for a node of longer(); other nodes as they are.
-  template <class = void>
-  std::int32_t whole(TrieNodes const& trie, std::int32_t node) const {
+  SLUICE_LAZY std::int32_t whole(TrieNodes const& trie, std::int32_t node) const {
     for (std::size_t i = 0; i < slices.size(); ++i)
       if (&trie == &longer_[i]) return whole_[i][static_cast<std::size_t>(node)];
     return node;
@@ -151,8 +147,7 @@ class PlainText {
  private:
   static std::uint8_t byte(char c) { return static_cast<std::uint8_t>(c); }
 
-  template <class = void>
-  void match(TrieNodes const& trie, TokenBytes const& bytes) {
+  SLUICE_LAZY void match(TrieNodes const& trie, TokenBytes const& bytes) {
     rest_of_[0] = 0;
     std::vector<std::int32_t> path(static_cast<std::size_t>(trie.depth()) + 1);
     std::vector<std::uint8_t> between(path.size());  // whether plain characters end at this depth

@@ -45,8 +45,7 @@ class Pushdown {
 
   /// \param memory     approximate limit for states, in bytes
   /// \param ambiguity  maximum number of stacks that one node has at once
-  template <class = void>
-  Pushdown(Automaton const& automaton, std::size_t memory, std::size_t ambiguity = most_ways)
+  SLUICE_LAZY Pushdown(Automaton const& automaton, std::size_t memory, std::size_t ambiguity = most_ways)
       : a_(automaton), nodes_(automaton), memory_(memory), ambiguity_(ambiguity) {
     Pair const ends[] = {{complete_node, 0}, {left_node, 0}};
     stacks_.intern({ends, 1}), stacks_.intern({ends + 1, 1});
@@ -65,22 +64,19 @@ class Pushdown {
   ~Pushdown() = default;
 
   State initial() const { return initial_; }
-  template <class = void>
-  State next(State state, std::uint8_t byte) {
+  SLUICE_LAZY State next(State state, std::uint8_t byte) {
     auto const c = a_.class_of[byte];
     auto const known = cell(state, c).load(std::memory_order_acquire);
     return known > 0 ? known - 1 : step(state, c);
   }
-  template <class = void>
-  State next(State state, std::string_view text) {
+  SLUICE_LAZY State next(State state, std::string_view text) {
     for (auto const byte : text)
       if ((state = next(state, static_cast<std::uint8_t>(byte))) == dead) break;
     return state;
   }
 
   /// What continues in either of two states.
-  template <class = void>
-  State either(State a, State b) {
+  SLUICE_LAZY State either(State a, State b) {
     if (a == b || b == dead) return a;
     if (a == dead) return b;
     auto const lock = std::scoped_lock(mutex_);
@@ -92,8 +88,7 @@ class Pushdown {
   }
 
   /// The only byte with which the text can continue; -1: there are several.
-  template <class = void>
-  std::int32_t only_byte(State state) {
+  SLUICE_LAZY std::int32_t only_byte(State state) {
     std::int32_t only = -1;
     auto const classes = a_.first_of.size();
     for (std::size_t c = 0; c < classes; ++c) {
@@ -113,8 +108,7 @@ class Pushdown {
   bool spaced(State state) const { return (flags_[index(state)] & 4) != 0; }
   /// The nodes, each of which can read a byte, and their stacks; sorted. The entries for complete() and left() are
   /// skipped.
-  template <class = void>
-  std::span<Pair const> ways(State state) const {
+  SLUICE_LAZY std::span<Pair const> ways(State state) const {
     auto all = states_[state];
     while (!all.empty() && all.front().first < 0) all = all.subspan(1);
     return all;
@@ -122,20 +116,15 @@ class Pushdown {
   std::span<Pair const> stack(std::int32_t stack) const { return stacks_[stack]; }
 
   /// The state at one node, on an unknown stack.
-  template <class = void>
-  State alone(std::int32_t node) {
-    return at(node, unknown);
-  }
+  SLUICE_LAZY State alone(std::int32_t node) { return at(node, unknown); }
   /// The state at one node, on this stack.
-  template <class = void>
-  State at(std::int32_t node, std::int32_t stack) {
+  SLUICE_LAZY State at(std::int32_t node, std::int32_t stack) {
     auto const lock = std::scoped_lock(mutex_);
     Pair const one[] = {{node, stack}};
     return add(one);
   }
   /// The state when the text on top of this stack has just ended.
-  template <class = void>
-  State popped(std::int32_t stack) {
+  SLUICE_LAZY State popped(std::int32_t stack) {
     auto const lock = std::scoped_lock(mutex_);
     arrived_.assign(stacks_[stack].begin(), stacks_[stack].end());
     return close();
@@ -148,22 +137,19 @@ class Pushdown {
     return look(nodes_);
   }
   /// See Nodes.
-  template <class = void>
-  std::int32_t plain_run(std::int32_t node) {
+  SLUICE_LAZY std::int32_t plain_run(std::int32_t node) {
     auto const lock = std::scoped_lock(mutex_);
     return nodes_.plain_run(node);
   }
   /// At least so many plain characters can be read here, whichever they are.
-  template <class = void>
-  std::int32_t plain_length(State state) {
+  SLUICE_LAZY std::int32_t plain_length(State state) {
     std::int32_t length = 0;
     auto const lock = std::scoped_lock(mutex_);
     for (auto const way : ways(state)) length = (std::max)(length, nodes_.plain_length(way.first));
     return length;
   }
   /// Makes the nodes that follow one of them, so that all will be made if this is called for each; returns their number.
-  template <class = void>
-  std::int32_t explore(std::int32_t node) {
+  SLUICE_LAZY std::int32_t explore(std::int32_t node) {
     auto const lock = std::scoped_lock(mutex_);
     if (node == 0) (void)nodes_.start(a_.root);
     if (node >= nodes_.size()) return nodes_.size();
@@ -173,18 +159,15 @@ class Pushdown {
     return nodes_.size();
   }
   Automaton const& automaton() const { return a_; }
-  template <class = void>
-  std::int32_t states() const {
+  SLUICE_LAZY std::int32_t states() const {
     auto const lock = std::scoped_lock(mutex_);
     return states_.size();
   }
-  template <class = void>
-  std::int32_t stacks() const {
+  SLUICE_LAZY std::int32_t stacks() const {
     auto const lock = std::scoped_lock(mutex_);
     return stacks_.size();
   }
-  template <class = void>
-  std::size_t bytes() const {
+  SLUICE_LAZY std::size_t bytes() const {
     auto const lock = std::scoped_lock(mutex_);
     return all_bytes();
   }
@@ -203,13 +186,11 @@ class Pushdown {
   using Cell = std::atomic<State>;  // a state + 1; 0: unknown
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   Cell& cell(State state, std::uint8_t c) const { return rows_[index(state) * index(a_.classes()) + c]; }
-  template <class = void>
-  std::size_t all_bytes() const {
+  SLUICE_LAZY std::size_t all_bytes() const {
     return states_.bytes() + stacks_.bytes() + rows_.size() * sizeof(Cell) + flags_.size() + nodes_.bytes();
   }
 
-  template <class = void>
-  State add(std::span<Pair const> ways) {
+  SLUICE_LAZY State add(std::span<Pair const> ways) {
     auto const count = states_.size();
     if (flags_.size() <= index(count)) {  // first, so that a state has all that belongs to it
       rows_.resize((index(count) + 1) * index(a_.classes()));
@@ -225,15 +206,13 @@ class Pushdown {
     }
     return id;
   }
-  template <class = void>
-  void check_memory() const {
+  SLUICE_LAZY void check_memory() const {
     if (all_bytes() > memory_)
       throw std::length_error("sluice: the states of a grammar take more than StructureOptions::memory, " +
                               std::to_string(memory_) + " bytes");
   }
 
-  template <class = void>
-  State step(State state, std::uint8_t c) {
+  SLUICE_LAZY State step(State state, std::uint8_t c) {
     auto const lock = std::scoped_lock(mutex_);
     if (auto const known = cell(state, c).load(std::memory_order_relaxed); known > 0) return known - 1;
     arrived_.clear();
@@ -245,8 +224,7 @@ class Pushdown {
   }
 
   /// The state for the nodes in arrived_: rules that end are popped, and called rules are entered.
-  template <class = void>
-  State close() {
+  SLUICE_LAZY State close() {
     pop();
     out_.clear(), called_.clear();
     merge(arrived_);
@@ -274,8 +252,7 @@ class Pushdown {
   }
 
   /// The stack of what a rule returns to.
-  template <class = void>
-  std::int32_t stack_of_returns() {
+  SLUICE_LAZY std::int32_t stack_of_returns() {
     std::sort(tails_.begin(), tails_.end());
     tails_.erase(std::unique(tails_.begin(), tails_.end()), tails_.end());
     if (returns_.empty() && tails_.size() == 1) return tails_[0];
@@ -288,8 +265,7 @@ class Pushdown {
   }
 
   /// Adds the return nodes of texts that may have ended.
-  template <class = void>
-  void pop() {
+  SLUICE_LAZY void pop() {
     seen_.clear();
     for (std::size_t i = 0; i < arrived_.size(); ++i) {
       auto const [node, stack] = arrived_[i];
@@ -299,16 +275,14 @@ class Pushdown {
     }
     std::erase_if(arrived_, [&](Pair p) { return p.first >= 0 && nodes_.last(p.first); });
   }
-  template <class = void>
-  bool fresh(Pair to) {
+  SLUICE_LAZY bool fresh(Pair to) {
     if (arrived_.size() < 64) return std::find(arrived_.begin(), arrived_.end(), to) == arrived_.end();
     if (seen_.empty()) seen_.insert(arrived_.begin(), arrived_.end());
     return seen_.insert(to).second;
   }
 
   /// Sorts, removes duplicates, and merges the stacks of each node.
-  template <class = void>
-  void merge(std::vector<Pair>& pairs) {
+  SLUICE_LAZY void merge(std::vector<Pair>& pairs) {
     if (pairs.size() < 2) return;
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
@@ -332,8 +306,7 @@ class Pushdown {
     }
     pairs.resize(count);
   }
-  template <class = void>
-  std::int32_t set(std::vector<Pair>& pairs) {
+  SLUICE_LAZY std::int32_t set(std::vector<Pair>& pairs) {
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.size() > most_ways)
@@ -346,15 +319,13 @@ class Pushdown {
     return stacks_.intern(pairs);
   }
   /// \param stacks  of one node
-  template <class = void>
-  void check(std::size_t stacks) const {
+  SLUICE_LAZY void check(std::size_t stacks) const {
     if (stacks > ambiguity_)
       throw std::length_error("sluice: a grammar is so ambiguous that one place has more than " +
                               std::to_string(ambiguity_) + " stacks (StructureOptions::ambiguity)");
   }
 
-  template <class = void>
-  void enter(std::int32_t node, std::int32_t stack) {
+  SLUICE_LAZY void enter(std::int32_t node, std::int32_t stack) {
     if (nodes_.reads(node)) out_.push_back({node, stack});
     for (auto const& edge : nodes_.calls(node)) {
       called_.push_back({edge.rule, nodes_.last(edge.to) ? Pair{tail, stack} : Pair{edge.to, stack}});

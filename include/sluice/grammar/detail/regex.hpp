@@ -37,18 +37,15 @@ class Regex {
   /// \param what    names the pattern in messages
   /// \param search  as in JSON schema: the pattern may match anywhere in the text, unless anchors say otherwise. `.`
   ///     and \s are then those of ECMA-262 (Unicode spaces and line ends), and there are no [:names:]
-  template <class = void>
-  static RegexTree tree(std::string_view what, std::string_view pattern, GrammarLimits const& limits,
-                        bool search = false) {
+  SLUICE_LAZY static RegexTree tree(std::string_view what, std::string_view pattern, GrammarLimits const& limits,
+                                    bool search = false) {
     return Regex(what, pattern, limits, search).whole();
   }
   /// The texts that match as a whole, in UTF-8.
-  template <class = void>
-  static Id parse(std::string_view what, std::string_view pattern, Expressions& out) {
+  SLUICE_LAZY static Id parse(std::string_view what, std::string_view pattern, Expressions& out) {
     return write(what, tree(what, pattern, out.limits()), out);
   }
-  template <class = void>
-  static Id write(std::string_view what, RegexTree const& read, Expressions& out) {
+  SLUICE_LAZY static Id write(std::string_view what, RegexTree const& read, Expressions& out) {
     auto whole = read;
     if (auto begins = true, ends = true; whole.take_anchors(begins, ends))
       return whole.write(out, [&](std::vector<CharacterRange> const& ranges) { return out.characters(ranges); });
@@ -65,32 +62,27 @@ class Regex {
     bool ignore_case = false, dot_lines = false;
   };
   using Kind = RegexTree::Kind;
-  template <class = void>
-  Regex(std::string_view what, std::string_view pattern, GrammarLimits const& limits, bool search)
+  SLUICE_LAZY Regex(std::string_view what, std::string_view pattern, GrammarLimits const& limits, bool search)
       : in_(what, pattern, limits), search_(search) {}
 
-  template <class = void>
-  RegexTree whole() {
+  SLUICE_LAZY RegexTree whole() {
     tree_.root = alternatives(0, {});
     if (!in_.end()) in_.fail(in_.peek() == ')' ? ") without (" : "is not understood");
     return std::move(tree_);
   }
-  template <class = void>
-  Id one_of(std::vector<CharacterRange> ranges) {
+  SLUICE_LAZY Id one_of(std::vector<CharacterRange> ranges) {
     normalise(ranges);
     return tree_.add({.kind = Kind::characters, .ranges = std::move(ranges)});
   }
 
-  template <class = void>
-  Id alternatives(std::int32_t nesting, Flags flags) {
+  SLUICE_LAZY Id alternatives(std::int32_t nesting, Flags flags) {
     std::vector<Id> choices;
     do choices.push_back(sequence(nesting, flags));
     while (in_.take("|"));
     return choices.size() == 1 ? choices[0] : tree_.add({.kind = Kind::choice, .parts = std::move(choices)});
   }
 
-  template <class = void>
-  Id sequence(std::int32_t nesting, Flags& flags) {
+  SLUICE_LAZY Id sequence(std::int32_t nesting, Flags& flags) {
     std::vector<Id> parts;
     while (!in_.end() && in_.peek() != '|' && in_.peek() != ')') {
       if (in_.take("^") || in_.take("\\A")) {
@@ -114,8 +106,7 @@ class Regex {
   }
 
   /// Returns nothing for a group that only sets flags.
-  template <class = void>
-  std::optional<Id> atom(std::int32_t nesting, Flags& flags) {
+  SLUICE_LAZY std::optional<Id> atom(std::int32_t nesting, Flags& flags) {
     auto const c = in_.peek();
     if (c == '(') return group(nesting, flags);
     if (c == '[') return characters(flags);
@@ -134,8 +125,7 @@ class Regex {
     return one(in_.character(), flags);
   }
 
-  template <class = void>
-  std::optional<Id> group(std::int32_t nesting, Flags& flags) {
+  SLUICE_LAZY std::optional<Id> group(std::int32_t nesting, Flags& flags) {
     if (nesting >= in_.limits().nesting)
       in_.fail("groups are nested deeper than limits.nesting = " + std::to_string(in_.limits().nesting));
     auto const place = in_.place();
@@ -174,8 +164,7 @@ class Regex {
     return id;
   }
 
-  template <class = void>
-  Id repeated(Id part) {
+  SLUICE_LAZY Id repeated(Id part) {
     for (auto first = true;; first = false) {
       auto const place = in_.place();
       std::int32_t minimum = 0, maximum = -1;
@@ -194,8 +183,7 @@ class Regex {
     }
   }
   /// Whether {m}, {m,} or {m,n} follows; otherwise RE2 treats the brace as a literal.
-  template <class = void>
-  bool counts() const {
+  SLUICE_LAZY bool counts() const {
     std::size_t i = 1, digits = 0;
     auto const number = [&] {
       for (; in_.peek(i) >= '0' && in_.peek(i) <= '9'; ++i) ++digits;
@@ -206,8 +194,7 @@ class Regex {
     return in_.peek(i) == '}';
   }
 
-  template <class = void>
-  Id characters(Flags flags) {
+  SLUICE_LAZY Id characters(Flags flags) {
     auto const place = in_.place();
     in_.skip();
     auto const negative = in_.take("^");
@@ -236,8 +223,7 @@ class Regex {
     return one_of(negative ? negated(ranges) : ranges);
   }
 
-  template <class = void>
-  Id one(char32_t c, Flags flags) {
+  SLUICE_LAZY Id one(char32_t c, Flags flags) {
     std::vector<CharacterRange> ranges{{c, c}};
     if (flags.ignore_case) fold(ranges);
     return one_of(std::move(ranges));

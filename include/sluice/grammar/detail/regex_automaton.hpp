@@ -27,8 +27,8 @@ class RegexAutomaton {
   /// \param search  the pattern may match anywhere in the text
   /// \param most    states, about
   /// \throws std::length_error  for too many places or states
-  template <class = void>
-  static TextAutomaton of(RegexTree const& tree, bool search, std::size_t most = TextAutomaton::most_states) {
+  SLUICE_LAZY static TextAutomaton of(RegexTree const& tree, bool search,
+                                      std::size_t most = TextAutomaton::most_states) {
     RegexAutomaton out(tree);
     out.most_ = most;
     return out.make(search);
@@ -55,14 +55,12 @@ class RegexAutomaton {
 
   explicit RegexAutomaton(RegexTree const& tree) : tree_(tree) {}
 
-  template <class = void>
-  Id add(Place place) {
+  SLUICE_LAZY Id add(Place place) {
     TextAutomaton::check(places_.size());
     places_.push_back(place);
     return static_cast<Id>(places_.size()) - 1;
   }
-  template <class = void>
-  Id characters(std::vector<CharacterRange> const& ranges, Id to) {
+  SLUICE_LAZY Id characters(std::vector<CharacterRange> const& ranges, Id to) {
     auto const [it, fresh] = numbers_.try_emplace(key(ranges), classes_.size());
     if (fresh) classes_.push_back(ranges);
     return add({.kind = Place::characters, .to = to, .of = it->second});
@@ -73,8 +71,7 @@ class RegexAutomaton {
     return out;
   }
 
-  template <class = void>
-  Id build(Id id, Id to) {
+  SLUICE_LAZY Id build(Id id, Id to) {
     auto const& node = tree_[id];
     using Kind = RegexTree::Kind;
     switch (node.kind) {
@@ -115,8 +112,7 @@ class RegexAutomaton {
   }
 
   /// Places that wait for a character or the end, from here on. \param ended  at the end of the text
-  template <class = void>
-  std::vector<Id> reached(Id from, bool began, bool ended) const {
+  SLUICE_LAZY std::vector<Id> reached(Id from, bool began, bool ended) const {
     std::vector<Id> out, open{from}, known{from};
     while (!open.empty()) {
       auto const id = open.back();
@@ -135,8 +131,7 @@ class RegexAutomaton {
   }
 
   /// The same behind the first character, before the end.
-  template <class = void>
-  std::vector<Id> const& behind_start(Id from) {
+  SLUICE_LAZY std::vector<Id> const& behind_start(Id from) {
     behind_start_.resize(places_.size());
     auto& known = behind_start_[at(from)];
     if (known.empty()) known = reached(from, false, false);
@@ -144,8 +139,7 @@ class RegexAutomaton {
   }
 
   /// Adds what a thread becomes, or nothing, if it fails.
-  template <class = void>
-  void follow(Thread const& thread, bool began, Set& out) {
+  SLUICE_LAZY void follow(Thread const& thread, bool began, Set& out) {
     std::vector<Id> at_start;
     if (began) at_start = reached(thread.place, true, false);
     for (auto const id : began ? at_start : behind_start(thread.place)) {
@@ -181,16 +175,14 @@ class RegexAutomaton {
     std::sort(duties.begin(), duties.end());
     duties.erase(std::unique(duties.begin(), duties.end()), duties.end());
   }
-  template <class = void>
-  void tidy(Set& set) const {
+  SLUICE_LAZY void tidy(Set& set) const {
     if (std::any_of(set.begin(), set.end(), [&](Thread const& t) { return t.place == rest_ && t.duties.empty(); }))
       set = {{done_}, {rest_}};  // anything may follow
     std::sort(set.begin(), set.end());
     set.erase(std::unique(set.begin(), set.end()), set.end());
   }
 
-  template <class = void>
-  bool accepts(Thread const& thread, bool began) const {
+  SLUICE_LAZY bool accepts(Thread const& thread, bool began) const {
     if (thread.duties.empty() && places_[at(thread.place)].kind == Place::done) return true;
     if (thread.duties.empty() && places_[at(thread.place)].kind == Place::characters) return false;
     auto const ends = [&](Id from, Place::Kind kind) {
@@ -207,8 +199,7 @@ class RegexAutomaton {
   }
 
   /// What the duties become behind a character; each in every way.
-  template <class = void>
-  std::vector<Duties> behind(Duties const& duties, std::size_t symbol) {
+  SLUICE_LAZY std::vector<Duties> behind(Duties const& duties, std::size_t symbol) {
     std::vector<Duties> out{{}};
     for (auto const duty : duties) {
       auto const& place = places_[at(duty >= 0 ? duty : -1 - duty)];
@@ -235,8 +226,7 @@ class RegexAutomaton {
   }
 
   /// Splits the characters into symbols, which no class tells apart within.
-  template <class = void>
-  void split_characters() {
+  SLUICE_LAZY void split_characters() {
     std::vector<char32_t> begins{0};
     for (auto const& ranges : classes_)
       for (auto const [first, last] : ranges) begins.push_back(first), begins.push_back(last + 1);
@@ -259,8 +249,7 @@ class RegexAutomaton {
     symbols_ = numbers.size();
   }
 
-  template <class = void>
-  TextAutomaton make(bool search) {
+  SLUICE_LAZY TextAutomaton make(bool search) {
     auto to = done_ = add({.kind = Place::done});
     std::vector<CharacterRange> const any{{0, last_character}};
     if (search) {

@@ -63,8 +63,7 @@ struct CasePairs {
   char32_t first, last, distance, by;
 };
 /// Adds the other case of letters: Latin, Greek, Cyrillic and Armenian ones that have one by pairs.
-template <class = void>
-void fold(std::vector<CharacterRange>& ranges) {
+SLUICE_LAZY void fold(std::vector<CharacterRange>& ranges) {
   static constexpr std::array<CasePairs, 13> pairs{{{'A', 'Z', 32, 1},
                                                     {0xC0, 0xD6, 32, 1},
                                                     {0xD8, 0xDE, 32, 1},

@@ -17,8 +17,7 @@
 namespace sluice::inline v0::detail {
 
 /// [:alpha:], [:^alpha:] and so on, for ASCII characters.
-template <class = void>
-void read_named_class(SourceReader& in, std::vector<CharacterRange>& ranges) {
+SLUICE_LAZY void read_named_class(SourceReader& in, std::vector<CharacterRange>& ranges) {
   auto const place = in.place();
   in.skip(2);
   auto const negative = in.take("^");
@@ -32,8 +31,7 @@ void read_named_class(SourceReader& in, std::vector<CharacterRange>& ranges) {
 }
 
 /// What \xHH, \x{H...} and \uHHHH stand for, from behind the letter on.
-template <class = void>
-char32_t read_character_number(SourceReader& in, char32_t kind, std::size_t place) {
+SLUICE_LAZY char32_t read_character_number(SourceReader& in, char32_t kind, std::size_t place) {
   char32_t value = 0;
   if (kind == 'x' && in.take("{")) {
     for (int digits = 0; !in.take("}"); ++digits) {
@@ -47,8 +45,7 @@ char32_t read_character_number(SourceReader& in, char32_t kind, std::size_t plac
 
 /// One character, from its \ on; or nothing, if it appends the ranges of a class to `ranges`.
 /// \param unicode  as for letter_class()
-template <class = void>
-std::optional<char32_t> read_escape(SourceReader& in, bool unicode, std::vector<CharacterRange>& ranges) {
+SLUICE_LAZY std::optional<char32_t> read_escape(SourceReader& in, bool unicode, std::vector<CharacterRange>& ranges) {
   auto const place = in.place();
   in.skip();
   if (in.end()) in.fail_at(place, "ends in the middle");

@@ -29,8 +29,7 @@ struct RegexTree {
   std::vector<Node> nodes{};
   std::int32_t root = -1;
 
-  template <class = void>
-  std::int32_t add(Node node) {
+  SLUICE_LAZY std::int32_t add(Node node) {
     nodes.push_back(std::move(node));
     return static_cast<std::int32_t>(nodes.size()) - 1;
   }
@@ -38,8 +37,7 @@ struct RegexTree {
   /// Takes anchors away at the edges of the whole. \returns  false: others are left, or looks, or the alternatives are
   /// anchored in different ways
   /// \param begins, ends  whether the text must begin and end with the match; given true: it must in any case
-  template <class = void>
-  bool take_anchors(bool& begins, bool& ends) {
+  SLUICE_LAZY bool take_anchors(bool& begins, bool& ends) {
     auto const in_any_case = begins;
     auto const choices = (*this)[root].kind == Kind::choice ? (*this)[root].parts : std::vector{root};
     for (std::size_t i = 0; i < choices.size(); ++i) {

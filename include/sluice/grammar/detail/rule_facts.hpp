@@ -27,14 +27,9 @@ struct RuleFacts {
 /// The reverse of a reference relation: the users of i are the ones that refer to it.
 class Users {
  public:
-  template <class = void>
-  explicit Users(std::size_t count) : begins_(count + 1) {}
-  template <class = void>
-  void add(std::int32_t used, std::int32_t user) {
-    pairs_.emplace_back(used, user);
-  }
-  template <class = void>
-  void sort() {
+  SLUICE_LAZY explicit Users(std::size_t count) : begins_(count + 1) {}
+  SLUICE_LAZY void add(std::int32_t used, std::int32_t user) { pairs_.emplace_back(used, user); }
+  SLUICE_LAZY void sort() {
     for (auto const& [used, user] : pairs_) ++begins_[static_cast<std::size_t>(used)];
     std::size_t sum = 0;
     for (auto& begin : begins_) sum += begin, begin = sum;
@@ -127,10 +122,11 @@ class FactFinder {
 };
 
 /// Finds expressions whose text may be empty, and those that have a text at all.
-template <class = void>
-void find_facts(Expressions const& x, RuleFacts& facts) {
+SLUICE_LAZY void find_facts(Expressions const& x, RuleFacts& facts) {
   using Kind = Expressions::Kind;
-  auto const rule_of = [&](Expressions::Expression const& e) -> auto const& { return x.rules[static_cast<std::size_t>(e.rule)]; };
+  auto const rule_of = [&](Expressions::Expression const& e) -> auto const& {
+    return x.rules[static_cast<std::size_t>(e.rule)];
+  };
   FactFinder const finder(x);
   finder.find(facts.nullable, [&](Expressions::Expression const& e) {
     if (e.kind == Kind::call) return rule_of(e).other != nullptr && rule_of(e).other->empty_text();

@@ -31,8 +31,7 @@ class RuleGraph {
 
   /// Appends the rule's places; returns the first.
   /// \throws std::invalid_argument  if all rules together have more places than the limits allow
-  template <class = void>
-  Id build(Id expression) {
+  SLUICE_LAZY Id build(Id expression) {
     loop_ = -1;
     return build(expression, add({.kind = Place::end}));
   }
@@ -43,16 +42,14 @@ class RuleGraph {
   using Kind = Expressions::Kind;
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  Id add(Place place) {
+  SLUICE_LAZY Id add(Place place) {
     auto const limit = expressions_.limits().size;
     require(++total_ <= limit, "limits.size", limit, "the grammar has more places than that");
     place.within = loop_;
     a_.places.push_back(place);
     return a_.nodes() - 1;
   }
-  template <class = void>
-  Id split(std::span<Id const> targets) {
+  SLUICE_LAZY Id split(std::span<Id const> targets) {
     auto const limit = expressions_.limits().size;
     require(a_.targets.size() + targets.size() <= 4 * static_cast<std::size_t>(limit), "limits.size", limit,
             "the grammar has more choices than four times that");
@@ -60,15 +57,13 @@ class RuleGraph {
     a_.targets.insert(a_.targets.end(), targets.begin(), targets.end());
     return add({.kind = Place::split, .first = first, .count = static_cast<std::int32_t>(targets.size())});
   }
-  template <class = void>
-  Id split(Id a, Id b) {
+  SLUICE_LAZY Id split(Id a, Id b) {
     Id const both[] = {a, b};
     return split(both);
   }
 
   /// Builds the expression; returns the place from which its texts lead to `to`.
-  template <class = void>
-  Id build(Id id, Id to) {
+  SLUICE_LAZY Id build(Id id, Id to) {
     auto const& e = expressions_[id];
     auto const parts = expressions_.parts(id);
     switch (e.kind) {
@@ -108,8 +103,7 @@ class RuleGraph {
     return to;
   }
 
-  template <class = void>
-  Id repeat(Id id, Id to) {
+  SLUICE_LAZY Id repeat(Id id, Id to) {
     auto e = expressions_[id];
     auto part = expressions_.parts(id)[0];
     while (joins(e, part)) part = expressions_.parts(part)[0];
@@ -147,8 +141,7 @@ class RuleGraph {
   }
 
   /// A call of a rule for the expression.
-  template <class = void>
-  Id outline(Id id, Id to) {
+  SLUICE_LAZY Id outline(Id id, Id to) {
     auto const rules = static_cast<std::int32_t>(expressions_.rules.size());
     auto const [known, fresh] = rule_of_.try_emplace(id, rules + static_cast<std::int32_t>(outlined_.size()));
     if (fresh) outlined_.push_back(id);
@@ -156,8 +149,7 @@ class RuleGraph {
   }
 
   /// Whether a repetition of a repetition is one repetition of its part, as in (a{1,2}){3,4} = a{3,8}; joins them.
-  template <class = void>
-  bool joins(Expressions::Expression& outer, Id part) const {
+  SLUICE_LAZY bool joins(Expressions::Expression& outer, Id part) const {
     auto const& inner = expressions_[part];
     if (inner.kind != Kind::repeat || outer.maximum == 0 || inner.maximum == 0) return false;
     std::int64_t const m = inner.minimum, n = inner.maximum, p = outer.minimum, q = outer.maximum;
@@ -170,8 +162,7 @@ class RuleGraph {
     return true;
   }
 
-  template <class = void>
-  Id embed(ByteAutomaton const& automaton, Id to) {
+  SLUICE_LAZY Id embed(ByteAutomaton const& automaton, Id to) {
     auto const base = a_.nodes();
     a_.texts.push_back({base, static_cast<std::int32_t>(automaton.states.size())});
     auto const offset = static_cast<std::int32_t>(a_.edges.size());
@@ -184,8 +175,7 @@ class RuleGraph {
     return base;
   }
   /// A text of which the characters are counted.
-  template <class = void>
-  Id count(ByteAutomaton const& automaton, Id to) {
+  SLUICE_LAZY Id count(ByteAutomaton const& automaton, Id to) {
     loop_ = static_cast<std::int32_t>(a_.loops.size());
     a_.loops.push_back({-1, to, automaton.states[0].accepts ? 0 : 1, automaton.most, -1});
     auto const first = add({.kind = Place::loop, .first = loop_});
@@ -198,8 +188,7 @@ class RuleGraph {
     return first;
   }
   /// Finds the fewest characters from each state to the end; returns the most of them.
-  template <class = void>
-  std::int32_t find_left(ByteAutomaton const& automaton, Id base) {
+  SLUICE_LAZY std::int32_t find_left(ByteAutomaton const& automaton, Id base) {
     constexpr auto none = (std::numeric_limits<std::int32_t>::max)() / 2;
     auto const size = automaton.states.size();
     a_.left.resize(at(base) + size, none);

@@ -21,21 +21,16 @@ namespace sluice::inline v0::detail {
 class SourceReader {
  public:
   /// \param what  names the text in messages
-  template <class = void>
-  SourceReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
+  SLUICE_LAZY SourceReader(std::string_view what, std::string_view text, GrammarLimits const& limits)
       : what_(what), text_(text), limits_(limits) {
     limits.check();
     require(text.size() <= limits.text, "limits.text", limits.text,
             std::string(what) + " has " + std::to_string(text.size()) + " bytes");
   }
 
-  template <class = void>
-  [[noreturn]] void fail(std::string const& why) const {
-    fail_at(at_, why);
-  }
+  SLUICE_LAZY [[noreturn]] void fail(std::string const& why) const { fail_at(at_, why); }
   /// \param place  byte offset from the beginning
-  template <class = void>
-  [[noreturn]] void fail_at(std::size_t place, std::string const& why) const {
+  SLUICE_LAZY [[noreturn]] void fail_at(std::size_t place, std::string const& why) const {
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i < place && i < text_.size(); ++i) {
       if (text_[i] == '\n') ++line, column = 1;
@@ -50,12 +45,8 @@ class SourceReader {
   void go_to(std::size_t place) { at_ = place; }
   /// The next byte; 0 at the end.
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  template <class = void>
-  bool at(std::string_view token) const {
-    return text_.substr(at_).starts_with(token);
-  }
-  template <class = void>
-  bool take(std::string_view token) {
+  SLUICE_LAZY bool at(std::string_view token) const { return text_.substr(at_).starts_with(token); }
+  SLUICE_LAZY bool take(std::string_view token) {
     auto const found = at(token);
     if (found) at_ += token.size();
     return found;
@@ -68,14 +59,10 @@ class SourceReader {
     while (at_ < text_.size() && fits(text_[at_])) ++at_;
     return text_.substr(begin, at_ - begin);
   }
-  template <class = void>
-  std::string_view from(std::size_t place) const {
-    return text_.substr(place, at_ - place);
-  }
+  SLUICE_LAZY std::string_view from(std::size_t place) const { return text_.substr(place, at_ - place); }
 
   /// The next character, of any kind.
-  template <class = void>
-  char32_t character() {
+  SLUICE_LAZY char32_t character() {
     if (end()) fail("ends in the middle");
     auto const [c, size] = read_utf8(text_.substr(at_));
     if (size == 0) fail("is no UTF-8");
@@ -83,8 +70,7 @@ class SourceReader {
     return c;
   }
   /// Reads exactly this many hexadecimal digits.
-  template <class = void>
-  char32_t hexadecimal(int digits) {
+  SLUICE_LAZY char32_t hexadecimal(int digits) {
     char32_t value = 0;
     for (int i = 0; i < digits; ++i) {
       auto const c = peek();
@@ -99,8 +85,7 @@ class SourceReader {
   }
   bool at_digit() const { return peek() >= '0' && peek() <= '9'; }
   /// Reads a repetition count.
-  template <class = void>
-  std::int32_t count() {
+  SLUICE_LAZY std::int32_t count() {
     auto const begin = at_;
     std::int64_t value = 0;
     while (at_digit()) {

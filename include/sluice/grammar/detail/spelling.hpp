@@ -30,8 +30,7 @@ class Spelling {
 
   /// \param places  maximum number
   /// \param needed  bytes; tokens with other bytes may be left out
-  template <class = void>
-  Spelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
+  SLUICE_LAZY Spelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
     nodes_.push_back(0);
     all_ = trie.inner() <= places;
     if (!all_ && places == 1) return;
@@ -58,8 +57,7 @@ class Spelling {
   std::int32_t places() const { return static_cast<std::int32_t>(nodes_.size()); }
 
   /// The steps from a place with one of these bytes.
-  template <class = void>
-  std::vector<Step> steps(std::int32_t place, std::uint8_t first, std::uint8_t last) const {
+  SLUICE_LAZY std::vector<Step> steps(std::int32_t place, std::uint8_t first, std::uint8_t last) const {
     std::vector<Step> out;
     auto const node = nodes_[at(place)];
     for (auto child = node + 1; child < trie_.end(node) && trie_.byte(child) <= last; child = trie_.end(child)) {
@@ -72,8 +70,7 @@ class Spelling {
     return out;
   }
 
-  template <class = void>
-  bool chosen(std::int32_t node) const {
+  SLUICE_LAZY bool chosen(std::int32_t node) const {
     return chosen_.empty() ? trie_.depth(node) == 1 && !trie_.tokens(node).empty() : chosen_[at(node)] != 0;
   }
   /// Whether a chosen token extends beyond this node.
@@ -82,16 +79,14 @@ class Spelling {
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  std::string text(std::int32_t node) const {
+  SLUICE_LAZY std::string text(std::int32_t node) const {
     std::string bytes;
     for (; node > 0; node = parents_[at(node)]) bytes.push_back(static_cast<char>(trie_.byte(node)));
     std::reverse(bytes.begin(), bytes.end());
     return bytes;
   }
 
-  template <class = void>
-  void choose(std::int32_t node, std::int32_t places) {
+  SLUICE_LAZY void choose(std::int32_t node, std::int32_t places) {
     std::vector<std::int32_t> way;  // prefixes that have no place yet
     for (auto above = parents_[at(node)]; above > 0; above = parents_[at(above)])
       if (place_of_[at(above)] < 0) way.push_back(above);
@@ -100,8 +95,7 @@ class Spelling {
     chosen_[at(node)] = 1;
   }
 
-  template <class = void>
-  bool spells(std::string const& bytes) const {
+  SLUICE_LAZY bool spells(std::string const& bytes) const {
     std::vector<std::uint8_t> reached(bytes.size() + 1);
     reached[0] = 1;
     for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -32,8 +32,7 @@ namespace sluice::inline v0::detail {
 class StructuralTag {
  public:
   /// \returns  a rule
-  template <class = void>
-  static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out) {
+  SLUICE_LAZY static std::int32_t compile(std::string_view text, JsonSchemaOptions const& options, Expressions& out) {
     return StructuralTag(text, options, out).whole();
   }
 
@@ -47,17 +46,14 @@ class StructuralTag {
     JsonValue const* token = nullptr;
   };
 
-  template <class = void>
-  StructuralTag(std::string_view text, JsonSchemaOptions const& options, Expressions& out)
+  SLUICE_LAZY StructuralTag(std::string_view text, JsonSchemaOptions const& options, Expressions& out)
       : text_(text), in_("structural tag", text, options.limits), out_(out), rules_(out, options) {}
 
-  template <class = void>
-  [[noreturn]] void fail(JsonValue const& value, std::string const& why) const {
+  SLUICE_LAZY [[noreturn]] void fail(JsonValue const& value, std::string const& why) const {
     in_.fail_at(value.place, why);
   }
 
-  template <class = void>
-  std::int32_t whole() {
+  SLUICE_LAZY std::int32_t whole() {
     auto const root = JsonReader::parse("structural tag", text_, rules_.options().limits);
     if (!root.is(Kind::object)) fail(root, "must be an object");
     auto const rule = out_.add_rule("structural tag");
@@ -74,8 +70,7 @@ class StructuralTag {
     out_.rules[static_cast<std::size_t>(rule)].expression = all;
     return rule;
   }
-  template <class = void>
-  Id older(JsonValue const& root) {
+  SLUICE_LAZY Id older(JsonValue const& root) {
     auto const triggers = strings(root, "triggers", true);
     std::vector<TagRules::Triggered> all;
     for (auto const& one : field(root, "structures", Kind::array).items) {
@@ -93,28 +88,24 @@ class StructuralTag {
   }
 
   // Fields.
-  template <class = void>
-  JsonValue const& field(JsonValue const& of, std::string const& name) const {
+  SLUICE_LAZY JsonValue const& field(JsonValue const& of, std::string const& name) const {
     if (!of.is(Kind::object)) fail(of, "must be an object");
     auto const* const value = of.find(name);
     if (value == nullptr) fail(of, name + ": is missing");
     return *value;
   }
-  template <class = void>
-  JsonValue const& field(JsonValue const& of, std::string const& name, Kind kind) const {
+  SLUICE_LAZY JsonValue const& field(JsonValue const& of, std::string const& name, Kind kind) const {
     static constexpr std::array<char const*, 6> kinds{"null",     "true or false", "a number",
                                                       "a string", "an array",      "an object"};
     auto const& value = field(of, name);
     if (!value.is(kind)) fail(value, name + ": must be " + kinds[static_cast<std::size_t>(kind)]);
     return value;
   }
-  template <class = void>
-  std::string const& string(JsonValue const& of, std::string const& name) const {
+  SLUICE_LAZY std::string const& string(JsonValue const& of, std::string const& name) const {
     return field(of, name, Kind::string).text;
   }
   /// \param must  it must be there, and not be empty
-  template <class = void>
-  std::vector<std::string> strings(JsonValue const& of, std::string const& name, bool must) const {
+  SLUICE_LAZY std::vector<std::string> strings(JsonValue const& of, std::string const& name, bool must) const {
     std::vector<std::string> out;
     if (!must && of.find(name) == nullptr) return out;
     auto const& list = field(of, name, Kind::array);
@@ -125,13 +116,11 @@ class StructuralTag {
     }
     return out;
   }
-  template <class = void>
-  bool flag(JsonValue const& of, std::string const& name, bool usual) const {
+  SLUICE_LAZY bool flag(JsonValue const& of, std::string const& name, bool usual) const {
     return of.find(name) == nullptr ? usual : field(of, name, Kind::boolean).truth;
   }
   /// \param least  the smallest that may be asked
-  template <class = void>
-  std::int32_t number(JsonValue const& of, std::string const& name, std::int64_t least) const {
+  SLUICE_LAZY std::int32_t number(JsonValue const& of, std::string const& name, std::int64_t least) const {
     auto const& value = field(of, name, Kind::number);
     auto const digits = std::string_view(value.text).substr(value.text[0] == '-' ? 1 : 0);
     auto const whole = digits.size() < 11 && digits.find_first_not_of("0123456789") == std::string_view::npos;
@@ -141,23 +130,20 @@ class StructuralTag {
                       std::to_string(rules_.options().limits.repetition));
     return static_cast<std::int32_t>(n);
   }
-  template <class = void>
-  std::vector<JsonValue> const& list(JsonValue const& of, std::string const& name) const {
+  SLUICE_LAZY std::vector<JsonValue> const& list(JsonValue const& of, std::string const& name) const {
     auto const& value = field(of, name, Kind::array);
     if (value.items.empty()) fail(value, name + ": must not be empty");
     return value.items;
   }
   /// A value as it was written.
-  template <class = void>
-  std::string_view source(JsonValue const& value) const {
+  SLUICE_LAZY std::string_view source(JsonValue const& value) const {
     if (!value.is(Kind::object) && !value.is(Kind::boolean)) fail(value, "a schema must be an object, true or false");
     if (value.is(Kind::boolean)) return value.truth ? "true" : "false";
     return json_source(text_, value);
   }
 
   // Tokens.
-  template <class = void>
-  void add_token(JsonValue const& value, TokenTerminal& to) const {
+  SLUICE_LAZY void add_token(JsonValue const& value, TokenTerminal& to) const {
     if (value.is(Kind::string)) {
       to.names.push_back(value.text);
     } else {
@@ -169,15 +155,13 @@ class StructuralTag {
     }
     to.written += (to.written.empty() ? "" : ", ") + (value.is(Kind::string) ? value.text : "<[" + value.text + "]>");
   }
-  template <class = void>
-  Id token(JsonValue const& value) {
+  SLUICE_LAZY Id token(JsonValue const& value) {
     TokenTerminal out;
     add_token(value, out);
     return out_.token(std::move(out));
   }
   /// Any but those that are listed, and more.
-  template <class = void>
-  Id other_token(JsonValue const& of, std::vector<JsonValue const*> const& more) {
+  SLUICE_LAZY Id other_token(JsonValue const& of, std::vector<JsonValue const*> const& more) {
     TokenTerminal out{.complement = true};
     if (of.find("exclude_tokens") != nullptr)
       for (auto const& one : field(of, "exclude_tokens", Kind::array).items) add_token(one, out);
@@ -187,9 +171,8 @@ class StructuralTag {
   }
 
   // Tags.
-  template <class = void>
-  std::string trigger_of(JsonValue const& tag, std::string const& begin,
-                         std::vector<std::string> const& triggers) const {
+  SLUICE_LAZY std::string trigger_of(JsonValue const& tag, std::string const& begin,
+                                     std::vector<std::string> const& triggers) const {
     std::string found;
     for (auto const& one : triggers)
       if (begin.starts_with(one)) {
@@ -200,8 +183,7 @@ class StructuralTag {
     return found;
   }
   /// What follows the begin of a tag.
-  template <class = void>
-  Id behind(JsonValue const& tag) {
+  SLUICE_LAZY Id behind(JsonValue const& tag) {
     auto const& end = field(tag, "end");
     Around inside{.tag = true};
     std::vector<Id> ends;
@@ -220,19 +202,16 @@ class StructuralTag {
     auto const content = format(field(tag, "content", Kind::object), inside);
     return out_.sequence({content, out_.choice(ends)});
   }
-  template <class = void>
-  Id tag(JsonValue const& one) {
+  SLUICE_LAZY Id tag(JsonValue const& one) {
     auto const& begin = field(one, "begin");
     if (begin.is(Kind::object)) return out_.sequence({token(field(begin, "token")), behind(one)});
     return out_.sequence({rules_.marked(string(one, "begin")), behind(one)});
   }
-  template <class = void>
-  static std::vector<std::string> both(std::vector<std::string> a, std::vector<std::string> const& b) {
+  SLUICE_LAZY static std::vector<std::string> both(std::vector<std::string> a, std::vector<std::string> const& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
-  template <class = void>
-  Id triggered_tags(JsonValue const& value, Around const& around) {
+  SLUICE_LAZY Id triggered_tags(JsonValue const& value, Around const& around) {
     auto const triggers = strings(value, "triggers", true);
     auto const excludes = both(strings(value, "excludes", false), around.ends);
     auto const once = flag(value, "stop_after_first", false), must = flag(value, "at_least_one", false);
@@ -249,8 +228,7 @@ class StructuralTag {
     if (once) return out_.choice(firsts);
     return out_.sequence({out_.choice(firsts), rules_.triggered(all, excludes, false)});
   }
-  template <class = void>
-  Id dispatch(JsonValue const& value, Around const& around) {
+  SLUICE_LAZY Id dispatch(JsonValue const& value, Around const& around) {
     std::vector<TagRules::Triggered> all;
     for (auto const& one : list(value, "rules")) {
       if (!one.is(Kind::array) || one.items.size() != 2 || !one.items[0].is(Kind::string) || one.items[0].text.empty())
@@ -260,9 +238,8 @@ class StructuralTag {
     return rules_.triggered(all, both(strings(value, "excludes", false), around.ends), !flag(value, "loop", true));
   }
   /// Any other tokens, then one that leads to what follows it, again and again.
-  template <class = void>
-  Id by_token(JsonValue const& value, std::vector<std::pair<JsonValue const*, Id>> const& all, Around const& around,
-              bool once) {
+  SLUICE_LAZY Id by_token(JsonValue const& value, std::vector<std::pair<JsonValue const*, Id>> const& all,
+                          Around const& around, bool once) {
     std::vector<JsonValue const*> taken;
     taken.reserve(all.size() + 1);
     for (auto const& one : all) taken.push_back(one.first);
@@ -276,8 +253,7 @@ class StructuralTag {
     out_.rules[static_cast<std::size_t>(rule)].expression = out_.sequence({others, out_.optional(next)});
     return out_.call(rule);
   }
-  template <class = void>
-  Id token_triggered_tags(JsonValue const& value, Around const& around) {
+  SLUICE_LAZY Id token_triggered_tags(JsonValue const& value, Around const& around) {
     auto const once = flag(value, "stop_after_first", false), must = flag(value, "at_least_one", false);
     auto const& triggers = list(value, "trigger_tokens");
     std::vector<std::pair<JsonValue const*, Id>> all;
@@ -299,14 +275,12 @@ class StructuralTag {
     return out_.sequence({out_.choice(firsts), by_token(value, all, around, false)});
   }
 
-  template <class = void>
-  Id new_rule(std::string name, Id body) {
+  SLUICE_LAZY Id new_rule(std::string name, Id body) {
     auto const rule = out_.add_rule(std::move(name));
     out_.rules[static_cast<std::size_t>(rule)].expression = body;
     return out_.call(rule);
   }
-  template <class = void>
-  Id json(JsonValue const& value, std::string const& style) {
+  SLUICE_LAZY Id json(JsonValue const& value, std::string const& style) {
     static std::array<std::pair<std::string_view, XmlArguments>, 3> const styles{
         {{"qwen_xml", {"<parameter=", ">", "", "</parameter>"}},
          {"minimax_xml", {"<parameter name=\"", "\">", "", "</parameter>"}},
@@ -321,8 +295,7 @@ class StructuralTag {
       if (style == name) return rules_.schema(schema, &xml, options);
     fail(value, "style = " + style + ": must be json, qwen_xml, minimax_xml or glm_xml");
   }
-  template <class = void>
-  Id any_text(JsonValue const& value, Around const& around) {
+  SLUICE_LAZY Id any_text(JsonValue const& value, Around const& around) {
     auto const limited = [&](char const* name) {
       return value.find(name) != nullptr && !value.find(name)->is(Kind::null);
     };
@@ -335,8 +308,7 @@ class StructuralTag {
     return rules_.free(excludes, limited("max_chars") ? number(value, "max_chars", 0) : -1);
   }
 
-  template <class = void>
-  Id format(JsonValue const& value, Around const& around) {
+  SLUICE_LAZY Id format(JsonValue const& value, Around const& around) {
     if (!value.is(Kind::object)) fail(value, "a format must be an object");
     auto const& type = string(value, "type");
     auto const parts = [&](std::vector<JsonValue> const& all) {
@@ -395,8 +367,7 @@ class StructuralTag {
     }
     fail(value, "type = " + type + ": is no format");
   }
-  template <class = void>
-  Id with_separator(JsonValue const& value) {
+  SLUICE_LAZY Id with_separator(JsonValue const& value) {
     std::vector<Id> tags;
     tags.reserve(list(value, "tags").size());
     for (auto const& one : list(value, "tags")) tags.push_back(tag(one));

@@ -26,14 +26,12 @@
 namespace sluice::inline v0 {
 
 struct Structure::Data {
-  template <class = void>
-  Data(Grammar const& its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
+  SLUICE_LAZY Data(Grammar const& its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
       : trie(std::move(its_trie)),
         bound(detail::TokenBinder::bind(its_grammar.automaton(), trie)),
         options(its_options),
         counts(*bound.automaton, bound.classes == nullptr ? trie : bound.classes->trie) {}
-  template <class = void>
-  std::shared_ptr<detail::TokenMasks> fresh_masks() {
+  SLUICE_LAZY std::shared_ptr<detail::TokenMasks> fresh_masks() {
     return std::make_shared<detail::TokenMasks>(
         *bound.automaton, counts, bound.classes == nullptr ? trie : bound.classes->trie, options.memory,
         static_cast<std::size_t>(options.ambiguity), static_cast<std::size_t>(options.masks),

@@ -35,8 +35,7 @@ class TagRules {
   Expressions& out() { return out_; }
 
   /// A text; what looks like the name of a token (<|call|>, [CALL]) may be that token, where it has no bytes.
-  template <class = void>
-  Id marked(std::string_view text, bool tokens_only = false) {
+  SLUICE_LAZY Id marked(std::string_view text, bool tokens_only = false) {
     std::vector<Id> parts;
     while (!text.empty()) {
       auto const size = mark_size(text);
@@ -56,17 +55,15 @@ class TagRules {
     return out_.sequence(parts);
   }
   /// Any text in which these do not occur. \param most  characters; -1: any number
-  template <class = void>
-  Id free(std::vector<std::string> const& excludes, std::int32_t most = -1) {
+  SLUICE_LAZY Id free(std::vector<std::string> const& excludes, std::int32_t most = -1) {
     if (most == 0) return out_.empty();
     auto const texts = excludes.empty() ? TextAutomaton::anything() : FreeText({}, excludes).without();
     return out_.automaton(TextBytes::utf8(texts, most));
   }
   /// Free text in which triggers lead to what follows them, and free text goes on behind that.
   /// \param once  nothing goes on
-  template <class = void>
-  Id triggered(std::vector<Triggered> const& all, std::vector<std::string> const& excludes, bool once,
-               bool must = false) {
+  SLUICE_LAZY Id triggered(std::vector<Triggered> const& all, std::vector<std::string> const& excludes, bool once,
+                           bool must = false) {
     std::vector<std::string> triggers;
     triggers.reserve(all.size());
     for (auto const& one : all)
@@ -89,12 +86,10 @@ class TagRules {
     return out_.call(rule);
   }
   /// \param xml  null: as JSON
-  template <class = void>
-  Id schema(std::string_view schema, XmlArguments const* xml = nullptr) {
+  SLUICE_LAZY Id schema(std::string_view schema, XmlArguments const* xml = nullptr) {
     return this->schema(schema, xml, options_);
   }
-  template <class = void>
-  Id schema(std::string_view schema, XmlArguments const* xml, JsonSchemaOptions const& options) {
+  SLUICE_LAZY Id schema(std::string_view schema, XmlArguments const* xml, JsonSchemaOptions const& options) {
     Expressions own(options.limits);
     auto const root = JsonSchema::compile(schema, options, own, nullptr, xml);
     return out_.call(out_.include(own) + root);

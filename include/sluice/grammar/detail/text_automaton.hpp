@@ -38,13 +38,9 @@ class TextAutomaton {
 
   std::vector<State> states;
 
-  template <class = void>
-  static TextAutomaton anything() {
-    return {.states = {{{{0, last_character, 0}}, true}}};
-  }
+  SLUICE_LAZY static TextAutomaton anything() { return {.states = {{{{0, last_character, 0}}, true}}}; }
   /// Texts of at least and at most so many characters. \param most  -1: any number
-  template <class = void>
-  static TextAutomaton lengths(std::int32_t least, std::int32_t most) {
+  SLUICE_LAZY static TextAutomaton lengths(std::int32_t least, std::int32_t most) {
     TextAutomaton out;
     auto const count = most < 0 ? least : most;
     if (most >= 0 && most < least) return out;
@@ -56,8 +52,7 @@ class TextAutomaton {
     return out;
   }
   /// Exactly these texts.
-  template <class = void>
-  static TextAutomaton words(std::vector<std::u32string> words) {
+  SLUICE_LAZY static TextAutomaton words(std::vector<std::u32string> words) {
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
     TextAutomaton out;
@@ -65,8 +60,7 @@ class TextAutomaton {
     return out;
   }
   /// All texts but these.
-  template <class = void>
-  static TextAutomaton but(std::vector<std::u32string> words) {
+  SLUICE_LAZY static TextAutomaton but(std::vector<std::u32string> words) {
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
     auto out = anything();
@@ -84,15 +78,13 @@ class TextAutomaton {
   bool full() const {
     return states.size() == 1 && states[0].accepts && states[0].edges == std::vector<Edge>{{0, last_character, 0}};
   }
-  template <class = void>
-  std::int32_t next(std::int32_t state, char32_t c) const {
+  SLUICE_LAZY std::int32_t next(std::int32_t state, char32_t c) const {
     auto const& edges = states[at(state)].edges;
     auto const it =
         std::upper_bound(edges.begin(), edges.end(), c, [](char32_t x, Edge const& e) { return x < e.first; });
     return it == edges.begin() || (it - 1)->last < c ? -1 : (it - 1)->to;
   }
-  template <class = void>
-  bool matches(std::u32string_view text) const {
+  SLUICE_LAZY bool matches(std::u32string_view text) const {
     std::int32_t state = empty() ? -1 : 0;
     for (auto const c : text)
       if (state >= 0) state = next(state, c);
@@ -159,8 +151,7 @@ class TextAutomaton {
   }
 
   /// The number of characters of a shortest text.
-  template <class = void>
-  std::int32_t fewest() const {
+  SLUICE_LAZY std::int32_t fewest() const {
     std::vector<std::int32_t> open{0};
     std::vector<bool> seen(states.size());
     std::int32_t count = 0;
@@ -173,8 +164,7 @@ class TextAutomaton {
     return count;
   }
   /// Its texts of at most so many characters.
-  template <class = void>
-  TextAutomaton up_to(std::int32_t most) const {
+  SLUICE_LAZY TextAutomaton up_to(std::int32_t most) const {
     // A state for each state and number of characters before it, if an end is near enough.
     constexpr auto none = std::int32_t{1} << 30;
     std::vector<std::int32_t> left(states.size(), none);
@@ -208,20 +198,17 @@ class TextAutomaton {
   }
 
   /// Adds an edge behind the others, joined with the last one where that leads to the same state.
-  template <class = void>
-  static void join(std::vector<Edge>& edges, Edge edge) {
+  SLUICE_LAZY static void join(std::vector<Edge>& edges, Edge edge) {
     if (!edges.empty() && edges.back().to == edge.to && edges.back().last + 1 == edge.first)
       edges.back().last = edge.last;
     else edges.push_back(edge);
   }
-  template <class = void>
-  static void check(std::size_t states) {
+  SLUICE_LAZY static void check(std::size_t states) {
     if (states > most_states) throw std::length_error("more than " + std::to_string(most_states) + " states");
   }
 
   /// Without states that lead nowhere.
-  template <class = void>
-  TextAutomaton trimmed() && {
+  SLUICE_LAZY TextAutomaton trimmed() && {
     std::vector<std::int32_t> begins, from, open, number(states.size(), -1);
     find_sources(begins, from);
     for (std::size_t i = 0; i < states.size(); ++i)
@@ -249,8 +236,7 @@ class TextAutomaton {
 
   /// With states of the same future joined (Moore 1956). States are looked at again only if they lead to one that got
   /// another part (Hopcroft 1971).
-  template <class = void>
-  TextAutomaton minimal() && {
+  SLUICE_LAZY TextAutomaton minimal() && {
     auto const size = states.size();
     if (size < 2) return std::move(*this);
     std::vector<std::int32_t> begins, from, part(size), touched(size);
@@ -330,8 +316,7 @@ class TextAutomaton {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   /// The states with edges to state i: from[begins[i]] to from[begins[i + 1] - 1].
-  template <class = void>
-  void find_sources(std::vector<std::int32_t>& begins, std::vector<std::int32_t>& from) const {
+  SLUICE_LAZY void find_sources(std::vector<std::int32_t>& begins, std::vector<std::int32_t>& from) const {
     begins.assign(states.size() + 1, 0);
     for (auto const& state : states)
       for (auto const& edge : state.edges) ++begins[at(edge.to)];
@@ -344,8 +329,8 @@ class TextAutomaton {
 
   /// Equal for states that lead to the same parts: 128 bits of hash, of which two different ones that are equal are not to
   /// be expected in the life of a machine.
-  template <class = void>
-  static std::pair<std::uint64_t, std::uint64_t> key_of(State const& state, std::vector<std::int32_t> const& part) {
+  SLUICE_LAZY static std::pair<std::uint64_t, std::uint64_t> key_of(State const& state,
+                                                                    std::vector<std::int32_t> const& part) {
     std::pair<std::uint64_t, std::uint64_t> key{state.accepts ? 3 : 1, 2};
     auto const mix = [&](std::uint64_t x) {
       key.first = (key.first ^ x) * 0x9E3779B97F4A7C15u, key.first ^= key.first >> 29;
@@ -364,8 +349,7 @@ class TextAutomaton {
 
   /// The state for words that share their first `depth` characters; edges to -1 stand for a text that is none of them.
   /// \returns  with `but`, at depth 0: the state that accepts everything
-  template <class = void>
-  std::int32_t add_words(std::span<std::u32string const> words, std::size_t depth, bool but) {
+  SLUICE_LAZY std::int32_t add_words(std::span<std::u32string const> words, std::size_t depth, bool but) {
     auto const id = states.size();
     check(id);
     if (depth > 10'000) throw std::length_error("a text of more than 10000 characters");

@@ -31,8 +31,7 @@ enum class Escapes : std::uint8_t { usual, any };
 class TextBytes {
  public:
   /// \param most  characters; -1: any number
-  template <class = void>
-  static ByteAutomaton utf8(TextAutomaton const& texts, std::int32_t most = -1) {
+  SLUICE_LAZY static ByteAutomaton utf8(TextAutomaton const& texts, std::int32_t most = -1) {
     TextAutomaton some;
     auto const& all = written(texts, some);
     auto out = TextBytes(all, false, Escapes::usual).make(false);
@@ -41,8 +40,8 @@ class TextBytes {
   }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
   /// \param most  characters; -1: any number
-  template <class = void>
-  static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed, std::int32_t most = -1) {
+  SLUICE_LAZY static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed,
+                                        std::int32_t most = -1) {
     TextAutomaton some;
     auto const& all = written(texts, some);
     auto out = TextBytes(all, true, escapes).make(closed);
@@ -51,8 +50,7 @@ class TextBytes {
   }
   /// The contents of JSON strings other than these, with the closing quotation mark; without states: not as simple as
   /// names usually are. \param names  sorted, all different
-  template <class = void>
-  static ByteAutomaton other_names(std::span<std::string const> names, Escapes escapes) {
+  SLUICE_LAZY static ByteAutomaton other_names(std::span<std::string const> names, Escapes escapes) {
     ByteAutomaton out;
     auto const simple = [](char c) {
       return c >= ' ' && c <= '~' && std::string_view("\"&'/<>\\").find(c) == std::string_view::npos;
@@ -89,8 +87,7 @@ class TextBytes {
   using Edges = std::vector<Edge>;
   using Key = std::vector<std::uint32_t>;
   struct Hash {
-    template <class = void>
-    std::size_t operator()(Key const& key) const {
+    SLUICE_LAZY std::size_t operator()(Key const& key) const {
       std::uint64_t h = key.size();
       for (auto const one : key) h = (h ^ one) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
       return cast<std::size_t>(h);
@@ -101,8 +98,7 @@ class TextBytes {
   TextBytes(TextAutomaton const& texts, bool json, Escapes escapes) : texts_(texts), json_(json), escapes_(escapes) {}
 
   /// Without halves of surrogate pairs, which are no characters: so that every state still leads to an end.
-  template <class = void>
-  static TextAutomaton const& written(TextAutomaton const& texts, TextAutomaton& some) {
+  SLUICE_LAZY static TextAutomaton const& written(TextAutomaton const& texts, TextAutomaton& some) {
     auto const none = [](Edge const& edge) { return edge.first >= 0xD800 && edge.last <= 0xDFFF; };
     if (std::ranges::none_of(texts.states, [&](auto const& state) { return std::ranges::any_of(state.edges, none); }))
       return texts;
@@ -111,9 +107,8 @@ class TextBytes {
     return some = std::move(some).trimmed();
   }
   /// A state for names that share their first `depth` bytes; an edge to -1 - s leads to the state s of `any`.
-  template <class = void>
-  static void add_names(std::span<std::string const> names, std::size_t depth, ByteAutomaton const& any,
-                        ByteAutomaton& out) {
+  SLUICE_LAZY static void add_names(std::span<std::string const> names, std::size_t depth, ByteAutomaton const& any,
+                                    ByteAutomaton& out) {
     auto const id = out.states.size();
     out.states.emplace_back();
     auto const taken = names.front().size() == depth;
@@ -149,8 +144,7 @@ class TextBytes {
     }
   }
 
-  template <class = void>
-  ByteAutomaton make(bool closed) {
+  SLUICE_LAZY ByteAutomaton make(bool closed) {
     ByteAutomaton out;
     out_.resize(texts_.states.size());
     if (texts_.empty()) out_.resize(1);
@@ -196,8 +190,7 @@ class TextBytes {
     else edges.push_back({static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), to});
   }
 
-  template <class = void>
-  void plain(Edges const& edges, std::vector<ByteAutomaton::Edge>& out) {
+  SLUICE_LAZY void plain(Edges const& edges, std::vector<ByteAutomaton::Edge>& out) {
     static constexpr CharacterRange ascii[] = {{0, 0x7F}}, in_json[] = {{' ', '!'}, {'#', '['}, {']', 0x7F}},
                                     wide[] = {{0x80, last_character}};
     for (auto const& [first, last, to] : among(edges, json_ ? std::span<CharacterRange const>(in_json) : ascii))
@@ -226,8 +219,7 @@ class TextBytes {
     std::size_t size = 0;
     Id to = 0;
   };
-  template <class = void>
-  void branch(std::span<Sequence const> all, std::size_t depth, std::vector<ByteAutomaton::Edge>& out) {
+  SLUICE_LAZY void branch(std::span<Sequence const> all, std::size_t depth, std::vector<ByteAutomaton::Edge>& out) {
     while (!all.empty()) {
       auto const range = all[0].bytes[depth];
       std::size_t count = 1;
@@ -264,8 +256,7 @@ class TextBytes {
   }
 
   /// What follows a \\.
-  template <class = void>
-  Id escape(Edges const& edges) {
+  SLUICE_LAZY Id escape(Edges const& edges) {
     auto const [it, fresh] = escapes_of_.try_emplace(key(edges), -1);
     if (!fresh) return it->second;
     std::vector<ByteAutomaton::Edge> out;
@@ -325,8 +316,7 @@ class TextBytes {
     std::vector<ByteAutomaton::Edge> first{};
   };
   /// \param first  gets what the copy begins with; false: there is nothing to copy
-  template <class = void>
-  bool like_another(Edges const& edges, bool escaped, std::vector<ByteAutomaton::Edge>& first) {
+  SLUICE_LAZY bool like_another(Edges const& edges, bool escaped, std::vector<ByteAutomaton::Edge>& first) {
     targets_.clear();
     Key names{escaped ? 1u : 0u};
     for (auto const& [low, high, to] : edges) {
@@ -356,8 +346,7 @@ class TextBytes {
     return true;
   }
   /// Keeps what was made for the last shape looked for, if it leads to nothing that was made for another.
-  template <class = void>
-  void keep_shape(Id begin, std::vector<ByteAutomaton::Edge> const& first) {
+  SLUICE_LAZY void keep_shape(Id begin, std::vector<ByteAutomaton::Edge> const& first) {
     auto const own = [&](ByteAutomaton::Edge const& edge) {
       return edge.to >= begin || std::ranges::find(shape_->targets, edge.to) != shape_->targets.end();
     };
@@ -368,8 +357,7 @@ class TextBytes {
     shape_->begin = begin, shape_->end = end, shape_->first = first;
   }
 
-  template <class = void>
-  Id second(Edges const& units) {
+  SLUICE_LAZY Id second(Edges const& units) {
     auto const digits = hexadecimal(units, 4);
     auto const u = add(), slash = add();
     out_[at(u)] = {{'u', 'u', digits}};
@@ -377,8 +365,7 @@ class TextBytes {
     return slash;
   }
   /// \param units  numbers of so many digits
-  template <class = void>
-  Id hexadecimal(Edges const& units, int digits) {
+  SLUICE_LAZY Id hexadecimal(Edges const& units, int digits) {
     if (digits == 0) return units[0].to;
     auto names = key(units);
     names.push_back(static_cast<std::uint32_t>(digits));

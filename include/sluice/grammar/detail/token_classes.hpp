@@ -41,8 +41,7 @@ struct TokenClasses {
   TokenSet real;                            // the vocabulary
 
   /// The tokens of a set over the trie's.
-  template <class = void>
-  TokenSet tokens(TokenSet const& set) const {
+  SLUICE_LAZY TokenSet tokens(TokenSet const& set) const {
     auto out = real;
     out.keep(set);
     for (std::size_t c = 0; c < members.size(); ++c)
@@ -60,16 +59,14 @@ class TokenBinder {
 
   /// \throws std::invalid_argument  naming a token that the vocabulary does not have, or that cannot be generated within an
   ///     output
-  template <class = void>
-  static Bound bind(std::shared_ptr<Automaton const> const& automaton, TokenTrie const& trie) {
+  SLUICE_LAZY static Bound bind(std::shared_ptr<Automaton const> const& automaton, TokenTrie const& trie) {
     if (automaton->token_places.empty()) return {automaton, nullptr};
     return TokenBinder(*automaton, trie).bound();
   }
 
   /// For texts without tokens: a name is spelt.
   /// \throws std::invalid_argument  for tokens by number, and complements
-  template <class = void>
-  static Automaton spelt(Automaton a) {
+  SLUICE_LAZY static Automaton spelt(Automaton a) {
     for (auto const& [place, terminal, to] : a.token_places) {
       auto const& set = a.terminals[at(terminal)];
       if (set.complement || set.names.empty())
@@ -103,21 +100,18 @@ class TokenBinder {
   TokenBinder(Automaton const& automaton, TokenTrie const& trie)
       : a_(automaton), trie_(trie), size_(trie.vocabulary().size) {}
 
-  template <class = void>
-  static void lead(Automaton& a, std::int32_t place, std::vector<std::int32_t> const& targets) {
+  SLUICE_LAZY static void lead(Automaton& a, std::int32_t place, std::vector<std::int32_t> const& targets) {
     auto& own = a.places[at(place)];
     own.kind = Place::split;
     own.first = static_cast<std::int32_t>(a.targets.size()), own.count = static_cast<std::int32_t>(targets.size());
     a.targets.insert(a.targets.end(), targets.begin(), targets.end());
   }
 
-  template <class = void>
-  [[noreturn]] static void refuse(TokenTerminal const& terminal, std::string const& why) {
+  SLUICE_LAZY [[noreturn]] static void refuse(TokenTerminal const& terminal, std::string const& why) {
     throw std::invalid_argument("sluice: grammar = " + terminal.written + ": " + why);
   }
 
-  template <class = void>
-  Bound bound() {
+  SLUICE_LAZY Bound bound() {
     sets_.reserve(a_.terminals.size());
     for (auto const& terminal : a_.terminals) sets_.push_back(tokens_of(terminal));
     divide();
@@ -142,8 +136,7 @@ class TokenBinder {
   }
 
   /// The tokens of a terminal that can be generated.
-  template <class = void>
-  Ranges tokens_of(TokenTerminal const& terminal) const {
+  SLUICE_LAZY Ranges tokens_of(TokenTerminal const& terminal) const {
     Ranges all;
     auto const& own = trie_.vocabulary();
     auto const hidden = [&](Token token) {
@@ -184,8 +177,7 @@ class TokenBinder {
     if (all.empty() && !terminal.optional) refuse(terminal, "no token of the vocabulary is in this set");
     return all;
   }
-  template <class = void>
-  static Ranges joined(Ranges all) {
+  SLUICE_LAZY static Ranges joined(Ranges all) {
     std::sort(all.begin(), all.end());
     Ranges out;
     for (auto const& [first, last] : all)
@@ -193,8 +185,7 @@ class TokenBinder {
       else out.emplace_back(first, last);
     return out;
   }
-  template <class = void>
-  static Ranges without(Ranges const& all, Ranges const& others) {
+  SLUICE_LAZY static Ranges without(Ranges const& all, Ranges const& others) {
     Ranges out;
     auto other = others.begin();
     for (auto [first, last] : all) {
@@ -209,8 +200,7 @@ class TokenBinder {
   }
 
   /// Finds the classes: parts of the vocabulary that lie in the same sets.
-  template <class = void>
-  void divide() {
+  SLUICE_LAZY void divide() {
     std::map<Ranges, std::int32_t> numbers;  // of different sets
     for (auto const& set : sets_)
       number_of_.push_back(numbers.try_emplace(set, static_cast<std::int32_t>(numbers.size())).first->second);
@@ -246,8 +236,7 @@ class TokenBinder {
   }
 
   /// Bytes that no UTF-8 has, and this grammar does not read.
-  template <class = void>
-  void choose_bytes() {
+  SLUICE_LAZY void choose_bytes() {
     std::array<bool, 256> read{};
     for (auto const& place : a_.places)
       if (place.kind == Place::byte)
@@ -262,16 +251,14 @@ class TokenBinder {
             "a grammar tells at most " + std::to_string(room) + " kinds of tokens apart");
   }
   /// One byte for the first classes; the last byte leads to two more for the others, if there are more classes than bytes.
-  template <class = void>
-  std::string spelling(std::size_t c) const {
+  SLUICE_LAZY std::string spelling(std::size_t c) const {
     auto const single = parts_.size() > bytes_.size() ? bytes_.size() - 1 : bytes_.size();
     if (c < single) return {static_cast<char>(bytes_[c])};
     auto const rest = c - single;
     return {static_cast<char>(bytes_.back()), static_cast<char>(rest / 256), static_cast<char>(rest % 256)};
   }
 
-  template <class = void>
-  std::shared_ptr<TokenClasses const> make_classes() const {
+  SLUICE_LAZY std::shared_ptr<TokenClasses const> make_classes() const {
     auto out = std::make_shared<TokenClasses>();
     auto vocabulary = trie_.vocabulary();
     out->vocabulary = size_, out->real = TokenSet(size_);
@@ -297,8 +284,7 @@ class TokenBinder {
     return out;
   }
 
-  template <class = void>
-  Automaton with_edges(TokenClasses const& classes) const {
+  SLUICE_LAZY Automaton with_edges(TokenClasses const& classes) const {
     auto a = a_;
     std::vector<std::string> spellings;
     for (auto const& [place, terminal, to] : a_.token_places) {
@@ -317,9 +303,8 @@ class TokenBinder {
     return a;
   }
   /// Gives a place edges to read the spellings, which share the bytes before `depth`.
-  template <class = void>
-  static void read(Automaton& a, std::int32_t place, std::span<std::string const> spellings, std::size_t depth,
-                   std::int32_t to) {
+  SLUICE_LAZY static void read(Automaton& a, std::int32_t place, std::span<std::string const> spellings,
+                               std::size_t depth, std::int32_t to) {
     std::vector<Automaton::ByteEdge> edges;
     while (!spellings.empty()) {
       auto const byte = static_cast<std::uint8_t>(spellings[0][depth]);

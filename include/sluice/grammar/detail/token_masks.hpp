@@ -39,9 +39,9 @@ class TokenMasks {
   using Count = FewestTokens::Count;
   static constexpr State ended = -1;  ///< after the end
 
-  template <class = void>
-  TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenTrie trie, std::size_t memory,
-             std::size_t ambiguity, std::size_t masks, bool longest, std::shared_ptr<TokenClasses const> classes)
+  SLUICE_LAZY TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenTrie trie, std::size_t memory,
+                         std::size_t ambiguity, std::size_t masks, bool longest,
+                         std::shared_ptr<TokenClasses const> classes)
       : trie_(std::move(trie)),
         classes_(std::move(classes)),
         machine_(automaton, memory, ambiguity),
@@ -59,13 +59,9 @@ class TokenMasks {
   TokenMasks& operator=(TokenMasks const&) = delete;
   ~TokenMasks() = default;
 
-  template <class = void>
-  State initial() const {
-    return machine_.initial();
-  }
+  SLUICE_LAZY State initial() const { return machine_.initial(); }
   /// Computes the tokens of all nodes now.
-  template <class = void>
-  void prepare() {
+  SLUICE_LAZY void prepare() {
     for (std::int32_t node = 0; node < machine_.explore(node); ++node)
       if (machine_.with_nodes([&](Nodes const& nodes) { return nodes.reads(node); })) (void)nodes_.of(node);
   }
@@ -73,8 +69,7 @@ class TokenMasks {
 
   /// \param left  tokens that may follow, the end included; the mask holds the tokens after which the text can still be
   ///     completed
-  template <class = void>
-  Mask allowed(State state, std::int32_t left) {
+  SLUICE_LAZY Mask allowed(State state, std::int32_t left) {
     if (state == ended) return none();
     auto const all = plain(state);
     if (left == unlimited && (spells_all_ || counts_.get().covers())) return all->set;
@@ -94,10 +89,7 @@ class TokenMasks {
   static constexpr std::int32_t unlimited = (std::numeric_limits<std::int32_t>::max)();
 
   Completion& completion() { return limits_.completion(); }
-  template <class = void>
-  std::size_t bytes() const {
-    return machine_.bytes() + limits_.bytes();
-  }
+  SLUICE_LAZY std::size_t bytes() const { return machine_.bytes() + limits_.bytes(); }
 
  private:
   struct Plain {
@@ -108,13 +100,11 @@ class TokenMasks {
   /// Where a state's tokens come from: equal for states that differ only in how far a count has got.
   using Origin = std::vector<std::pair<void const*, std::int32_t>>;
   struct Hash {
-    template <class = void>
-    std::size_t operator()(std::pair<State, std::int32_t> key) const {
+    SLUICE_LAZY std::size_t operator()(std::pair<State, std::int32_t> key) const {
       return cast<std::size_t>(static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15u ^
                                static_cast<std::uint64_t>(key.second) * 0xC2B2AE3D27D4EB4Fu);
     }
-    template <class = void>
-    std::size_t operator()(Origin const& key) const {
+    SLUICE_LAZY std::size_t operator()(Origin const& key) const {
       std::uint64_t h = key.size();
       for (auto const& [pointer, number] : key)
         h = (h ^ reinterpret_cast<std::uintptr_t>(pointer) ^ static_cast<std::uint64_t>(number) << 40) *
@@ -124,17 +114,14 @@ class TokenMasks {
     }
   };
 
-  template <class = void>
-  Mask none() const {
+  SLUICE_LAZY Mask none() const {
     static auto const empty = std::make_shared<TokenSet const>();
     return empty;
   }
-  template <class = void>
-  void insert_end(State state, TokenSet& set) const {
+  SLUICE_LAZY void insert_end(State state, TokenSet& set) const {
     if (machine_.complete(state)) set.insert(std::span<Token const>(trie_.vocabulary().eos));
   }
-  template <class = void>
-  std::shared_ptr<Plain> plain(State state) {
+  SLUICE_LAZY std::shared_ptr<Plain> plain(State state) {
     return plain_.find(state, [&] {
       auto out = std::make_shared<Plain>();
       out->set = real(make_plain(state));
@@ -143,13 +130,11 @@ class TokenMasks {
   }
 
   /// A mask over the vocabulary, of one over the trie's tokens. Equal masks stay one.
-  template <class = void>
-  Mask real(Mask mask) {
+  SLUICE_LAZY Mask real(Mask mask) {
     if (classes_ == nullptr) return mask;
     return real_.find(mask, [&] { return std::make_shared<TokenSet const>(classes_->tokens(*mask)); });
   }
-  template <class = void>
-  Mask make_plain(State state) {
+  SLUICE_LAZY Mask make_plain(State state) {
     if (machine_.spaced(state)) {
       auto set = TokenSet(trie_.vocabulary().size);
       walk(trie_, 0, machine_, state, [&](std::int32_t at, State) {
@@ -179,8 +164,7 @@ class TokenMasks {
     });
   }
 
-  template <class = void>
-  Mask join(State state, std::vector<Tokens> const& all) {
+  SLUICE_LAZY Mask join(State state, std::vector<Tokens> const& all) {
     auto const ways = machine_.ways(state);
     auto set = TokenSet(trie_.vocabulary().size);
     auto const take = [&](std::span<Token const> tokens, State) { set.insert(tokens); };
@@ -191,16 +175,14 @@ class TokenMasks {
     }
     return finished(state, std::move(set));
   }
-  template <class = void>
-  Mask finished(State state, TokenSet set) {
+  SLUICE_LAZY Mask finished(State state, TokenSet set) {
     insert_end(state, set);
     if (longest_) narrow(state, set);
     return std::make_shared<TokenSet const>(std::move(set));
   }
   /// If the next bytes are certain, reduces a set to its longest token within them. If one of its tokens extends beyond
   /// them, the set is unchanged: the model must choose the rest.
-  template <class = void>
-  void narrow(State state, TokenSet& set) {
+  SLUICE_LAZY void narrow(State state, TokenSet& set) {
     Token longest = -1;
     std::int32_t at = 0;
     while (!machine_.complete(state)) {

@@ -88,8 +88,7 @@ class TokenWalks {
   TokenWalks(TokenTrie const& trie, Pushdown& machine) : trie_(trie), machine_(machine) {}
 
   /// How many plain characters may follow, as far as tokens can tell.
-  template <class = void>
-  std::int32_t characters(std::int32_t node) {
+  SLUICE_LAZY std::int32_t characters(std::int32_t node) {
     auto const run = machine_.plain_run(node);
     return trie_.plain_text().longest(run) ? PlainText::unlimited : run;
   }
@@ -167,15 +166,13 @@ class TokenWalks {
   }
 
  private:
-  template <class = void>
-  std::int32_t length(LookedStates& states, State state) {
+  SLUICE_LAZY std::int32_t length(LookedStates& states, State state) {
     auto& known = states[state].length;
     if (known < 0) known = machine_.plain_length(state);
     return known;
   }
   /// Whether characters of all these kinds lead from a state back to it, so that all tokens of them can be read.
-  template <class = void>
-  bool stays(LookedStates& states, State state, std::uint32_t kinds) {
+  SLUICE_LAZY bool stays(LookedStates& states, State state, std::uint32_t kinds) {
     auto& known = states[state];
     if ((kinds & known.tried & ~known.stays) != 0 || kinds >= CharacterKinds::broken) return false;
     if ((kinds & ~known.tried) == 0) return true;
@@ -189,8 +186,7 @@ class TokenWalks {
     }
     return true;
   }
-  template <class = void>
-  bool leads(State from, State to, std::span<CharacterKinds::Bytes const> bytes) {
+  SLUICE_LAZY bool leads(State from, State to, std::span<CharacterKinds::Bytes const> bytes) {
     auto const& classes = machine_.automaton().class_of;
     for (int c = bytes[0].first, before = -1; c <= bytes[0].last; ++c) {
       if (classes[static_cast<std::size_t>(c)] == before) continue;

@@ -29,8 +29,7 @@ struct Tool {
 };
 
 /// \throws std::invalid_argument  with line and column
-template <class = void>
-std::vector<Tool> read_tools(std::string_view json, GrammarLimits const& limits) {
+SLUICE_LAZY std::vector<Tool> read_tools(std::string_view json, GrammarLimits const& limits) {
   using Kind = JsonValue::Kind;
   SourceReader const in("tools", json, limits);
   auto const root = JsonReader::parse("tools", json, limits);
@@ -69,8 +68,7 @@ class ToolCallRules {
   /// \param text  free text may come before calls, or in their place
   /// \param calls  calls may come
   /// \returns  a rule
-  template <class = void>
-  std::int32_t whole(bool text, bool calls) {
+  SLUICE_LAZY std::int32_t whole(bool text, bool calls) {
     auto const root = out_.add_rule("tool calls");
     calls = calls && !tools_.empty();
     if (layout_.body == ToolLayout::harmony) {
@@ -87,8 +85,7 @@ class ToolCallRules {
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  Id behind_trigger() {
+  SLUICE_LAZY Id behind_trigger() {
     auto const one = rule("a tool call", call());
     std::vector<Id> parts;
     if (layout_.open.ends_with(" [")) {
@@ -105,8 +102,7 @@ class ToolCallRules {
     parts.push_back(rules_.marked(layout_.close));
     return out_.sequence(parts);
   }
-  template <class = void>
-  Id call() {
+  SLUICE_LAZY Id call() {
     std::vector<Id> choices;
     auto const* const xml = layout_.body == ToolLayout::elements ? &tool_elements(layout_) : nullptr;
     for (auto const& tool : tools_) {
@@ -122,8 +118,7 @@ class ToolCallRules {
     return out_.choice(choices);
   }
   /// Messages of other channels, then one that is final, or a call, which ends the output.
-  template <class = void>
-  Id harmony(bool text, bool calls) {
+  SLUICE_LAZY Id harmony(bool text, bool calls) {
     auto const free = rules_.free({"<|end|>", "<|start|>", "<|channel|>", "<|message|>", "<|call|>", "<|return|>"});
     auto const channel = [&](std::string const& name) {
       return out_.sequence({rules_.marked("<|channel|>" + name + "<|message|>"), free});
@@ -135,8 +130,7 @@ class ToolCallRules {
     if (calls) last.push_back(out_.sequence({rules_.marked(layout_.begin), call()}));
     return out_.sequence({out_.repeat(rule("a message before", before), 0, -1), out_.choice(last)});
   }
-  template <class = void>
-  Id rule(std::string name, Id body) {
+  SLUICE_LAZY Id rule(std::string name, Id body) {
     auto const rule = out_.add_rule(std::move(name));
     out_.rules[index(rule)].expression = body;
     return out_.call(rule);

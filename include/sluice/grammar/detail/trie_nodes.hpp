@@ -24,8 +24,7 @@ namespace sluice::inline v0::detail {
 class TrieNodes {
  public:
   /// \param tokens  sorted by their bytes
-  template <class = void>
-  void build(std::vector<Token> tokens, TokenBytes const& bytes) {
+  SLUICE_LAZY void build(std::vector<Token> tokens, TokenBytes const& bytes) {
     tokens_ = std::move(tokens);
     std::vector<std::int32_t> open{0};  // from the root to the last node
     nodes_.push_back({});
@@ -65,17 +64,10 @@ class TrieNodes {
   std::uint32_t kinds(std::int32_t node) const { return nodes_[at(node)].kinds; }
   /// The most characters that follow, up to 255; for a node below which nothing is broken.
   std::int32_t characters(std::int32_t node) const { return nodes_[at(node)].characters; }
-  template <class = void>
-  std::span<Token const> tokens(std::int32_t node) const {
-    return between(node, node + 1);
-  }
+  SLUICE_LAZY std::span<Token const> tokens(std::int32_t node) const { return between(node, node + 1); }
   /// The tokens at and below a node.
-  template <class = void>
-  std::span<Token const> below(std::int32_t node) const {
-    return between(node, end(node));
-  }
-  template <class = void>
-  std::int32_t child(std::int32_t node, std::uint8_t byte) const {
+  SLUICE_LAZY std::span<Token const> below(std::int32_t node) const { return between(node, end(node)); }
+  SLUICE_LAZY std::int32_t child(std::int32_t node, std::uint8_t byte) const {
     for (auto i = node + 1; i < end(node) && this->byte(i) <= byte; i = end(i))
       if (this->byte(i) == byte) return i;
     return -1;
@@ -94,8 +86,7 @@ class TrieNodes {
     std::uint32_t kinds = 0;
   };
 
-  template <class = void>
-  void find_kinds(TokenBytes const& bytes) {
+  SLUICE_LAZY void find_kinds(TokenBytes const& bytes) {
     struct Edge {
       std::int32_t begin = 0;  // the node at which this one's last character begins
       std::uint32_t kind = 0;  // of a node between two characters: of the last

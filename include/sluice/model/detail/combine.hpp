@@ -47,8 +47,8 @@ constexpr double highest_sum(double log_prob, double weight, double language) {
 
 /// Throws std::invalid_argument unless `b` is the same vocabulary as `a`. `name` and `other`, for the message, are the owners of
 /// `b` and of `a`. The order of eos and never does not matter.
-template <class = void>
-void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& name, std::string const& other) {
+SLUICE_LAZY void check_same(Vocabulary const& a, Vocabulary const& b, std::string const& name,
+                            std::string const& other) {
   auto const text = [](std::vector<Token> const& tokens) {
     std::string list = "[";
     for (auto const token : tokens) list.append(list.size() > 1 ? " " : "").append(std::to_string(token));

@@ -27,8 +27,7 @@ inline namespace SLUICE_ISA {
 /// a whole. A line's result does not depend on the other lines, bit for bit. Allocates nothing once it has seen its largest matrix.
 class FusedLines {
  public:
-  template <class = void>
-  void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
+  SLUICE_LAZY void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
     lines_ = lines, columns_ = columns;
     stride_ = (columns + unit - 1) / unit * unit;
     if (std::ssize(sum_) < lines * stride_) sum_.resize(static_cast<std::size_t>(lines * stride_));
@@ -120,8 +119,7 @@ class FusedLines {
     each([&](std::ptrdiff_t v, auto load) { return mix(norm(load(ours.data() + v)), load(mapped_.data() + v)); },
          how.bonus, norm.valid && other.valid, sum);
   }
-  template <class = void>
-  Norm scan(std::span<float const> line, Kind kind) {
+  SLUICE_LAZY Norm scan(std::span<float const> line, Kind kind) {
     if (kind == Kind::log_probs) return {.valid = possible(line)};
     scan_.begin(0, true);
     scan_.run(line);
@@ -129,8 +127,7 @@ class FusedLines {
     return {true, scan_.maximum(), static_cast<float>(scan_.log_sum())};
   }
   /// Whether there is neither a NaN nor +infinity.
-  template <class = void>
-  static bool possible(std::span<float const> line) {
+  SLUICE_LAZY static bool possible(std::span<float const> line) {
     constexpr auto highest = (std::numeric_limits<float>::max)();
     auto const size = std::ssize(line);
     auto good = true;

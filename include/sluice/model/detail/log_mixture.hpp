@@ -31,8 +31,7 @@ inline namespace SLUICE_ISA {
 class LogMixture {
  public:
   /// Begins a sum for `lines` lines of V = `columns` scores.
-  template <class = void>
-  void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
+  SLUICE_LAZY void begin(std::ptrdiff_t lines, std::ptrdiff_t columns) {
     lines_ = lines, columns_ = columns, first_ = true;
     stride_ = (columns + unit - 1) / unit * unit;
     if (std::ssize(sum_) < lines * stride_) sum_.resize(static_cast<std::size_t>(lines * stride_));

@@ -20,22 +20,17 @@ namespace sluice::inline v0::detail {
 class SlotTokens {
  public:
   /// What the slot holds; empty if it was never named. Valid until the next apply().
-  template <class = void>
-  std::span<Token const> operator[](Slot slot) const {
+  SLUICE_LAZY std::span<Token const> operator[](Slot slot) const {
     auto const i = static_cast<std::size_t>(slot);
     return i < tokens_.size() ? std::span<Token const>(tokens_[i]) : std::span<Token const>();
   }
   std::int32_t length(Slot slot) const { return static_cast<std::int32_t>((*this)[slot].size()); }
 
   /// The slot was started or released.
-  template <class = void>
-  void clear(Slot slot) {
-    at(slot).clear();
-  }
+  SLUICE_LAZY void clear(Slot slot) { at(slot).clear(); }
 
   /// Applies a step's rows: all forks, then all cuts and appends.
-  template <class = void>
-  void apply(std::span<Row const> rows) {
+  SLUICE_LAZY void apply(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
         at((std::max)(row.from, row.to));  // grow first, so that references stay valid
@@ -50,14 +45,12 @@ class SlotTokens {
   }
 
  private:
-  template <class = void>
-  std::vector<Token>& at(Slot slot) {
+  SLUICE_LAZY std::vector<Token>& at(Slot slot) {
     auto const i = static_cast<std::size_t>(slot);
     if (i >= tokens_.size()) tokens_.resize(i + 1);
     return tokens_[i];
   }
-  template <class = void>
-  static void copy(std::vector<Token> const& from, std::size_t length, std::vector<Token>& to) {
+  SLUICE_LAZY static void copy(std::vector<Token> const& from, std::size_t length, std::vector<Token>& to) {
     if (to.capacity() < length)
       to.reserve((std::max)(length, 2 * to.capacity()));  // assign would grow by one each step
     to.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(length));

@@ -29,14 +29,12 @@ namespace sluice::inline v0::detail {
 class WordNumbers {
  public:
   static constexpr std::uint32_t none = 0xFFFFFFFFu;
-  template <class = void>
-  std::uint32_t find(std::string_view spelling) const {
+  SLUICE_LAZY std::uint32_t find(std::string_view spelling) const {
     auto const found = numbers_.find(spelling);
     return found == numbers_.end() ? none : found->second;
   }
   /// The word's number, and whether it is new.
-  template <class = void>
-  std::pair<std::uint32_t, bool> add(std::string_view spelling) {
+  SLUICE_LAZY std::pair<std::uint32_t, bool> add(std::string_view spelling) {
     if (auto const known = find(spelling); known != none) return {known, false};
     auto const number = static_cast<std::uint32_t>(spellings_.size());
     spellings_.emplace_back(spelling);
@@ -65,8 +63,7 @@ class ArpaReader {
   explicit ArpaReader(std::istream& stream) : stream_(stream) {}
 
   /// \param unknown  log10 p of `<unk>`, if the file has none
-  template <class = void>
-  void read(std::optional<double> unknown) {
+  SLUICE_LAZY void read(std::optional<double> unknown) {
     header();
     for (std::size_t n = 0; n < announced_.size(); ++n) section(n);
     if (line_ != "\\end\\") fail("'" + line_ + "' where \\end\\ was to be");
@@ -84,8 +81,7 @@ class ArpaReader {
     throw std::runtime_error("arpa: line " + std::to_string(line) + ": " + what);
   }
   /// The next line without white space at its ends.
-  template <class = void>
-  bool next() {
+  SLUICE_LAZY bool next() {
     if (!std::getline(stream_, line_)) {
       if (stream_.bad()) throw std::runtime_error("arpa: cannot be read after line " + std::to_string(number_));
       return false;
@@ -96,8 +92,7 @@ class ArpaReader {
     return true;
   }
   /// The next line that is not empty.
-  template <class = void>
-  void need(char const* what) {
+  SLUICE_LAZY void need(char const* what) {
     do
       if (!next()) fail(std::string("the file ends before ") + what + ": it is cut off");
     while (line_.empty());
@@ -117,8 +112,7 @@ class ArpaReader {
   }
 
   /// The first line says what is no ARPA, though the rest may look like it.
-  template <class = void>
-  void refuse_others() const {
+  SLUICE_LAZY void refuse_others() const {
     constexpr std::pair<std::string_view, char const*> others[]{
         {"\x1F\x8B", "the file is compressed by gzip: decompress it"},
         {"\xFF\xFE", "the file is UTF-16: must be UTF-8"},
@@ -132,8 +126,7 @@ class ArpaReader {
       if (line_.compare(0, begin.size(), begin) == 0) fail(what);
   }
 
-  template <class = void>
-  void header() {
+  SLUICE_LAZY void header() {
     need("\\data\\");
     if (line_.compare(0, 3, "\xEF\xBB\xBF") == 0) line_.erase(0, 3);  // a byte order mark
     refuse_others();
@@ -161,8 +154,7 @@ class ArpaReader {
     if (announced_.empty()) fail("'" + line_ + "' where the counts were to be");
   }
 
-  template <class = void>
-  void section(std::size_t n) {
+  SLUICE_LAZY void section(std::size_t n) {
     auto const name = "\\" + std::to_string(n + 1) + "-grams:";
     auto const longest = n + 1 == announced_.size();
     if (line_ != name) fail("'" + line_ + "' where " + name + " was to be");
@@ -196,16 +188,14 @@ class ArpaReader {
     lists_.push_back(std::move(list));
   }
   /// The line of an n-gram of the section that was read last.
-  template <class = void>
-  std::uint64_t line_of(std::size_t ngram) const {
+  SLUICE_LAZY std::uint64_t line_of(std::size_t ngram) const {
     auto const after = std::upper_bound(lines_.begin(), lines_.end(), ngram,
                                         [](std::size_t i, auto const& entry) { return i < entry.first; });
     auto const& [first, line] = *(after - 1);
     return line + (ngram - first);
   }
 
-  template <class = void>
-  void entry(NGramList& list, std::size_t n, bool longest) {
+  SLUICE_LAZY void entry(NGramList& list, std::size_t n, bool longest) {
     fields_.clear();
     std::string_view const text = line_;
     for (std::size_t at = 0; at < text.size();) {
@@ -243,8 +233,7 @@ class ArpaReader {
     if (!longest) list.back_offs.push_back(arpa_natural(back_off));
   }
 
-  template <class = void>
-  void add_unknown(std::optional<double> unknown) {
+  SLUICE_LAZY void add_unknown(std::optional<double> unknown) {
     if (words_.find("<unk>") != WordNumbers::none) return;
     if (!unknown)
       throw std::runtime_error("arpa: \\1-grams: has no <unk>: say how probable a word is that is not there "

@@ -27,9 +27,8 @@ class KneserNey {
  public:
   /// \param text   sentences, each of which begins with the word `begin`
   /// \param words  in the vocabulary
-  template <class = void>
-  KneserNey(std::span<std::uint32_t const> text, std::uint32_t begin, std::uint32_t words, std::uint32_t order,
-            bool fallback)
+  SLUICE_LAZY KneserNey(std::span<std::uint32_t const> text, std::uint32_t begin, std::uint32_t words,
+                        std::uint32_t order, bool fallback)
       : text_(text), begin_(begin) {
     depth_.resize(text.size());
     for (std::size_t i = 0; i < text.size(); ++i) depth_[i] = text[i] == begin ? 0 : depth_[i - 1] + 1;
@@ -55,8 +54,7 @@ class KneserNey {
   }
 
   /// The n-grams of n words, sorted, and their adjusted counts.
-  template <class = void>
-  void count(std::uint32_t n, bool longest, std::uint32_t words) {
+  SLUICE_LAZY void count(std::uint32_t n, bool longest, std::uint32_t words) {
     NGramList list{.length = n};
     Counts counts;
     auto const less = [&](std::uint32_t a, std::uint32_t b) {
@@ -105,8 +103,7 @@ class KneserNey {
   }
 
   /// The discounts of counts 1, 2, and 3 or more.
-  template <class = void>
-  void discount(std::uint32_t n, bool fallback) {
+  SLUICE_LAZY void discount(std::uint32_t n, bool fallback) {
     std::array<double, 5> with{};
     for (auto const count : counts_)
       if (count < 5) ++with[count];
@@ -126,8 +123,7 @@ class KneserNey {
   }
 
   /// The position of an n-gram of the last list but one.
-  template <class = void>
-  std::size_t shorter(std::uint32_t const* words, std::uint32_t n) const {
+  SLUICE_LAZY std::size_t shorter(std::uint32_t const* words, std::uint32_t n) const {
     if (n == 1) return *words;
     auto const& list = lists_[n - 1];
     std::size_t first = 0, last = list.size();
@@ -141,8 +137,7 @@ class KneserNey {
 
   static float logarithm(double x) { return static_cast<float>((std::max)(std::log(x), -99 * std::numbers::ln10)); }
 
-  template <class = void>
-  void smooth(std::uint32_t n, std::uint32_t words) {
+  SLUICE_LAZY void smooth(std::uint32_t n, std::uint32_t words) {
     auto& list = lists_.back();
     std::vector<double> probabilities(list.size());
     for (std::size_t first = 0, last; first < list.size(); first = last) {  // those of one context

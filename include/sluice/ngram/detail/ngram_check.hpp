@@ -16,8 +16,7 @@ namespace sluice::inline v0::detail {
 
 /// Throws std::runtime_error naming what is wrong, and where. O(bytes). Afterwards no link of the image leads out of it, and
 /// every walk along back-offs ends.
-template <class = void>
-void check_ngrams(NGramImage const& image) {
+SLUICE_LAZY void check_ngrams(NGramImage const& image) {
   auto const bytes = image.bytes();
   if (load_little<std::uint64_t>(bytes.data() + 56) != hash_words(bytes.subspan(ngram_head)))
     fail_ngrams("damaged: the checksum is wrong");

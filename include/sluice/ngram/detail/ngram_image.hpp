@@ -37,8 +37,7 @@ class NGramImage {
 
   /// \param bytes  must live as long as this
   /// \throws std::runtime_error  naming what is wrong, for bytes that are no table, truncated, or of another version
-  template <class = void>
-  explicit NGramImage(std::span<std::byte const> bytes) : bytes_(bytes) {
+  SLUICE_LAZY explicit NGramImage(std::span<std::byte const> bytes) : bytes_(bytes) {
     if (bytes.empty()) fail_ngrams("there is nothing to read");
     if (std::memcmp(bytes.data(), ngram_magic, bytes.size() < 8 ? bytes.size() : 8) != 0)
       fail_ngrams("this is no table of n-grams");

@@ -35,8 +35,7 @@ struct NGramList {
 };
 
 /// The numbers of a list's n-grams, sorted by their words.
-template <class = void>
-std::vector<std::uint32_t> sorted_ngrams(NGramList const& list) {
+SLUICE_LAZY std::vector<std::uint32_t> sorted_ngrams(NGramList const& list) {
   std::vector<std::uint32_t> order(list.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -48,8 +47,8 @@ std::vector<std::uint32_t> sorted_ngrams(NGramList const& list) {
 /// Makes the image of a table. The first list holds all words, in their order.
 class NGramImageBuilder {
  public:
-  template <class = void>
-  NGramImageBuilder(std::vector<std::string> const& spellings, std::vector<NGramList>& lists, NGramHead head)
+  SLUICE_LAZY NGramImageBuilder(std::vector<std::string> const& spellings, std::vector<NGramList>& lists,
+                                NGramHead head)
       : lists_(lists), head_(head) {
     complete();
     count();
@@ -64,8 +63,7 @@ class NGramImageBuilder {
 
  private:
   /// Sorts the lists, and adds n-grams with which longer ones begin.
-  template <class = void>
-  void complete() {
+  SLUICE_LAZY void complete() {
     for (auto n = lists_.size(); n-- > 1;) {
       auto const& list = lists_[n];
       auto& shorter = lists_[n - 1];
@@ -93,8 +91,7 @@ class NGramImageBuilder {
       shorter.implied.resize(shorter.values.size(), 1);
     }
   }
-  template <class = void>
-  static void sort(NGramList& list) {
+  SLUICE_LAZY static void sort(NGramList& list) {
     auto const order = sorted_ngrams(list);
     if (std::is_sorted(order.begin(), order.end())) return;
     NGramList sorted{.length = list.length};
@@ -108,8 +105,7 @@ class NGramImageBuilder {
     list = std::move(sorted);
   }
 
-  template <class = void>
-  void count() {
+  SLUICE_LAZY void count() {
     std::uint64_t sum = 0;
     levels_.assign(1, 0);
     for (auto const& list : lists_) {
@@ -127,8 +123,7 @@ class NGramImageBuilder {
     return list.at(entry - levels_[n])[list.length - 1];
   }
   /// The entry that follows a context of n words; entries() if there is none.
-  template <class = void>
-  std::uint32_t follow(std::uint32_t context, std::size_t n, std::uint32_t word) const {
+  SLUICE_LAZY std::uint32_t follow(std::uint32_t context, std::size_t n, std::uint32_t word) const {
     if (n == 0) return word;
     auto first = first_[context], last = first_[context + 1];
     while (first < last) {
@@ -140,8 +135,7 @@ class NGramImageBuilder {
   }
 
   /// The ranges, and the suffix of each entry: the longest context that properly ends it.
-  template <class = void>
-  void link() {
+  SLUICE_LAZY void link() {
     first_.assign(std::size_t{head_.contexts} + 1, head_.entries);
     first_[0] = 0;
     for (std::size_t n = 1; n < lists_.size(); ++n) {  // contexts of n words
@@ -177,8 +171,7 @@ class NGramImageBuilder {
   float value(std::uint32_t entry, std::size_t n) const { return lists_[n].values[entry - levels_[n]]; }
 
   /// The probabilities of n-grams that are only implied.
-  template <class = void>
-  void infer() {
+  SLUICE_LAZY void infer() {
     for (std::size_t n = 1; n < lists_.size(); ++n) {
       auto& list = lists_[n];
       if (list.implied.empty()) continue;
@@ -199,8 +192,7 @@ class NGramImageBuilder {
     }
   }
 
-  template <class = void>
-  void write(std::vector<std::string> const& spellings) {
+  SLUICE_LAZY void write(std::vector<std::string> const& spellings) {
     NGramSections const at(head_);
     head_.bytes = at.bytes;
     auto [keeper, to] = zeroed_bytes(static_cast<std::size_t>(at.bytes));

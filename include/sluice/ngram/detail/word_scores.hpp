@@ -23,8 +23,8 @@ class WordScores {
   };
 
   /// \param unknown  added to the log-probability of each word that the table has not
-  template <class = void>
-  WordScores(NGramTable table, float unknown) : table_(std::move(table)), unknown_(unknown), trie_(table_) {}
+  SLUICE_LAZY WordScores(NGramTable table, float unknown)
+      : table_(std::move(table)), unknown_(unknown), trie_(table_) {}
 
   NGramTable const& table() const { return table_; }
   WordTrie const& trie() const { return trie_; }
@@ -48,8 +48,7 @@ class WordScores {
     return sum + table_.advance(state.gram, table_.end()) - before;
   }
   /// What more bytes add. \param closed  the words that they end are added to it
-  template <class = void>
-  float write(State& state, std::string_view text, std::int32_t& closed) const {
+  SLUICE_LAZY float write(State& state, std::string_view text, std::int32_t& closed) const {
     auto const before = charged(state.node);
     float sum = 0;
     while (!text.empty()) {

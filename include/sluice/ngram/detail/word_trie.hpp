@@ -22,8 +22,7 @@ class WordTrie {
   static constexpr std::uint32_t none = 0xFFFFFFFFu;
 
   /// Without `<s>`, `</s>` and `<unk>`.
-  template <class = void>
-  explicit WordTrie(NGramTable const& table) {
+  SLUICE_LAZY explicit WordTrie(NGramTable const& table) {
     std::vector<Word> words;
     for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(table.size()); ++k) {
       auto const word = static_cast<Word>(table.image().sorted(k));
@@ -53,8 +52,7 @@ class WordTrie {
   }
 
   /// The node after more bytes; none if no word begins so.
-  template <class = void>
-  std::uint32_t walk(std::uint32_t node, std::string_view bytes) const {
+  SLUICE_LAZY std::uint32_t walk(std::uint32_t node, std::string_view bytes) const {
     for (auto const byte : bytes) {
       if (node == none) return none;
       auto const& from = nodes_[node];

@@ -28,12 +28,10 @@ class ByteMatcher {
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  template <class = void>
-  ByteMatcher() : ByteMatcher(std::span<std::string const>{}) {}
+  SLUICE_LAZY ByteMatcher() : ByteMatcher(std::span<std::string const>{}) {}
 
   /// \throws std::invalid_argument  naming the string, if one is empty; or if the strings are too long for a State
-  template <class = void>
-  explicit ByteMatcher(std::span<std::string const> strings) : automaton_(checked(strings)) {
+  SLUICE_LAZY explicit ByteMatcher(std::span<std::string const> strings) : automaton_(checked(strings)) {
     for (auto const& string : strings)
       for (auto const byte : string)
         if (auto& c = class_of_[index(byte)]; c == 0) c = classes_++;
@@ -46,8 +44,7 @@ class ByteMatcher {
             marked(automaton_.next(static_cast<State>(row), static_cast<char>(byte)));
   }
 
-  template <class = void>
-  State next(State state, char byte) const {
+  SLUICE_LAZY State next(State state, char byte) const {
     if (!table_.empty())
       return table_[static_cast<std::size_t>(state >> 1) * static_cast<std::size_t>(classes_) +
                     static_cast<std::size_t>(class_of_[index(byte)])];
@@ -56,26 +53,18 @@ class ByteMatcher {
   /// Whether any string ends here.
   static bool ends(State state) { return (state & 1) != 0; }
   /// The longest string that ends here (the first of equal ones); -1: none.
-  template <class = void>
-  std::int32_t string(State state) const {
+  SLUICE_LAZY std::int32_t string(State state) const {
     if (!ends(state)) return -1;
     for (auto at = state >> 1;; at = automaton_.fallback(at))
       if (auto const found = automaton_.patterns(at); !found.empty()) return found.front();
   }
   /// The number of bytes matched.
-  template <class = void>
-  std::int32_t depth(State state) const {
-    return automaton_.depth(state >> 1);
-  }
+  SLUICE_LAZY std::int32_t depth(State state) const { return automaton_.depth(state >> 1); }
   /// Of memory, without this object itself.
-  template <class = void>
-  std::size_t bytes() const {
-    return automaton_.bytes() + table_.capacity() * sizeof(State);
-  }
+  SLUICE_LAZY std::size_t bytes() const { return automaton_.bytes() + table_.capacity() * sizeof(State); }
 
  private:
-  template <class = void>
-  static std::span<std::string const> checked(std::span<std::string const> strings) {
+  SLUICE_LAZY static std::span<std::string const> checked(std::span<std::string const> strings) {
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < strings.size(); ++i) {
       require(!strings[i].empty(), "stop string", i, "is empty");
@@ -84,10 +73,7 @@ class ByteMatcher {
     require(bytes < std::size_t{1} << 30, "stop strings", bytes, "bytes are too many");
     return strings;
   }
-  template <class = void>
-  State marked(Automaton::State state) const {
-    return 2 * state + (automaton_.ends(state) ? 1 : 0);
-  }
+  SLUICE_LAZY State marked(Automaton::State state) const { return 2 * state + (automaton_.ends(state) ? 1 : 0); }
 
   static constexpr std::size_t most = 16384;  // numbers in the table: as many as a processor's first cache holds
   static std::size_t index(char byte) { return static_cast<unsigned char>(byte); }

@@ -25,8 +25,7 @@ class ItemSet {
   bool has(std::int32_t item) const { return (words_[word(item)] >> (word_bit(item)) & 1) != 0; }
   void insert(std::int32_t item) { words_[word(item)] |= std::uint64_t{1} << word_bit(item); }
   /// Whether it has an item that `other` lacks.
-  template <class = void>
-  bool any_beyond(ItemSet const& other) const {
+  SLUICE_LAZY bool any_beyond(ItemSet const& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
       if ((words_[i] & ~other.words_[i]) != 0) return true;
     return false;
@@ -45,8 +44,7 @@ struct AnyOfTables {
     std::int32_t first = 0, copies = 0;
     std::int32_t longest = 0, shortest = 0;
 
-    template <class = void>
-    void insert_into(ItemSet& set) const {
+    SLUICE_LAZY void insert_into(ItemSet& set) const {
       for (auto item = first; item < first + copies; ++item) set.insert(item);
     }
   };
@@ -64,8 +62,7 @@ struct AnyOfTables {
   std::int32_t total = 0;   // tokens of the longest phrase of every item
 
   /// Items that AnyOf::initial() rejects get no tables.
-  template <class = void>
-  AnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
+  SLUICE_LAZY AnyOfTables(std::vector<std::vector<Phrase>> given, std::string its_name)
       : items(std::move(given)), name(std::move(its_name)) {
     if (!sound()) return;
     sort_into_kinds();
@@ -81,16 +78,14 @@ struct AnyOfTables {
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  bool sound() const {
+  SLUICE_LAZY bool sound() const {
     auto const empty = [](Phrase const& phrase) { return phrase.empty(); };
     return items.size() <= ItemSet::most && std::all_of(items.begin(), items.end(), [&](auto const& item) {
              return !item.empty() && std::none_of(item.begin(), item.end(), empty);
            });
   }
 
-  template <class = void>
-  void sort_into_kinds() {
+  SLUICE_LAZY void sort_into_kinds() {
     for (auto const& item : items) {
       auto phrases = item;
       std::sort(phrases.begin(), phrases.end());
@@ -110,8 +105,7 @@ struct AnyOfTables {
     }
   }
 
-  template <class = void>
-  void link(std::vector<Phrase> const& phrases, std::vector<std::int32_t> const& owner) {
+  SLUICE_LAZY void link(std::vector<Phrase> const& phrases, std::vector<std::int32_t> const& owner) {
     nodes.resize(at(matcher.states()));
     for (std::size_t p = 0; p < phrases.size(); ++p) {
       auto const& kind = kinds[at(owner[p])];

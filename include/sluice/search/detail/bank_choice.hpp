@@ -34,35 +34,26 @@ class BankChoice {
   };
 
   /// \param banks  >= 1; the last one is the top bank
-  template <class = void>
-  void reset(std::int32_t banks) {
+  SLUICE_LAZY void reset(std::int32_t banks) {
     counts_.resize(at(banks)), sizes_.resize(at(banks)), best_.resize(at(banks));
   }
   std::int32_t banks() const { return static_cast<std::int32_t>(counts_.size()); }
 
   // ---- one step's candidates ----
 
-  template <class = void>
-  void clear() {
-    bank_.clear(), claim_.clear();
-  }
+  SLUICE_LAZY void clear() { bank_.clear(), claim_.clear(); }
   /// Makes room for `count` candidates.
-  template <class = void>
-  void grow(std::size_t count, bool certain = false) {
+  SLUICE_LAZY void grow(std::size_t count, bool certain = false) {
     bank_.resize(count, untried), claim_.resize(count, certain ? Claim::certain : Claim::rank);
   }
   /// Makes it a candidate regardless of its rank.
-  template <class = void>
-  void ensure(Pick const& pick) {
-    claim_[at(pick.order)] = Claim::certain;
-  }
+  SLUICE_LAZY void ensure(Pick const& pick) { claim_[at(pick.order)] = Claim::certain; }
   bool certain(Pick const& pick) const { return claim_[at(pick.order)] == Claim::certain; }
   std::int32_t& bank(Pick const& pick) { return bank_[at(pick.order)]; }
   std::int32_t bank(Pick const& pick) const { return bank_[at(pick.order)]; }
 
   /// Applies Pruning::relative_local_threshold in each bank.
-  template <class = void>
-  void prune_locally(Buffer<Pick>& picks, double threshold) {
+  SLUICE_LAZY void prune_locally(Buffer<Pick>& picks, double threshold) {
     if (threshold <= 0) return;
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
     for (auto const& pick : picks)
@@ -74,8 +65,7 @@ class BankChoice {
   }
 
   /// Reduces all candidates, best first, to those that the beam takes, in that order.
-  template <class = void>
-  void choose(Buffer<Pick>& picks, Terms const& terms) {
+  SLUICE_LAZY void choose(Buffer<Pick>& picks, Terms const& terms) {
     chosen_.clear();
     if (terms.banks == Banks::fairseq) {
       stripes(picks, at(terms.looked_at));
@@ -91,8 +81,8 @@ class BankChoice {
 
   /// Applies the log-probability thresholds in each bank; finished hypotheses belong to the top bank.
   /// \param banks  [beam.size()]
-  template <class = void>
-  void prune(Buffer<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin, double best_finished) {
+  SLUICE_LAZY void prune(Buffer<BeamState::Entry>& beam, std::span<std::int32_t const> banks, double margin,
+                         double best_finished) {
     std::fill(best_.begin(), best_.end(), -std::numeric_limits<double>::infinity());
     best_.back() = best_finished;
     for (std::size_t i = 0; i < beam.size(); ++i) raise(best_[at(banks[i])], beam[i].value);
@@ -106,15 +96,11 @@ class BankChoice {
   enum class Claim : std::uint8_t { rank, certain, taken };
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  template <class = void>
-  static void raise(double& best, double value) {
-    best = (std::max)(best, value);
-  }
+  SLUICE_LAZY static void raise(double& best, double value) { best = (std::max)(best, value); }
 
   /// Appends the best of each bank to `chosen`, at most `places` in total, in the order of `picks`. Skips candidates
   /// already taken and, if `live`, those that have ended.
-  template <class = void>
-  void take(std::span<Pick const> picks, Terms const& terms, std::int32_t places, bool live) {
+  SLUICE_LAZY void take(std::span<Pick const> picks, Terms const& terms, std::int32_t places, bool live) {
     auto const free = [&](Pick const& pick) { return claim_[at(pick.order)] != Claim::taken && !(live && pick.ended); };
     std::fill(counts_.begin(), counts_.end(), 0);
     for (auto const& pick : picks)
@@ -136,8 +122,7 @@ class BankChoice {
 
   /// Banks::equal: every bank keeps its own places. Hypotheses that ended and left the beam earlier (FinishedHypotheses::shrink)
   /// were in the top bank; those that leave now (`live`) are replaced from their own bank.
-  template <class = void>
-  void share_equally(Terms const& terms, bool live) {
+  SLUICE_LAZY void share_equally(Terms const& terms, bool live) {
     std::fill(sizes_.begin(), sizes_.end(), live ? 0 : terms.width / banks());
     if (!live) sizes_.back() = (std::max)(0, sizes_.back() - (terms.width - terms.places));
     else
@@ -145,8 +130,7 @@ class BankChoice {
   }
 
   /// The best of each bank, from the top bank down, then the second best of each, and so on.
-  template <class = void>
-  void stripes(std::span<Pick const> picks, std::size_t most) {
+  SLUICE_LAZY void stripes(std::span<Pick const> picks, std::size_t most) {
     std::fill(counts_.begin(), counts_.end(), 0);
     rank_.resize(bank_.size());
     for (auto const& pick : picks) rank_[at(pick.order)] = counts_[at(bank(pick))]++;

@@ -142,8 +142,7 @@ bool enough_ended(Beam const& options, Standing const& now) {
 }
 
 /// The worst score among the `rank` best finished ones, which a live hypothesis would have to beat.
-template <class = void>
-double worst_of_best(Standing const& now, std::int32_t rank, Buffer<double>& scores) {
+SLUICE_LAZY double worst_of_best(Standing const& now, std::int32_t rank, Buffer<double>& scores) {
   scores.clear();
   for (auto const& ended : now.ended) scores.push_back(ended.score);
   auto const worst = scores.begin() + (rank - 1);
@@ -196,8 +195,7 @@ double score(Beam const& options, BeamState const& s, BeamState::Entry const& en
 }
 
 /// The candidate's node in the history: a new one, or the existing one if it had ended before.
-template <class = void>
-History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
+SLUICE_LAZY History::Node node_of(BeamState& s, BeamState::Pick const& pick) {
   auto const parent = s.beam[static_cast<std::size_t>(pick.parent)].node;
   return pick.carried ? parent : s.history.add(parent, pick.token, pick.token_log_prob);
 }
@@ -334,8 +332,7 @@ Buffer<BeamState::Ended> told(Beam const& options, BeamState const& s) {
   return all;
 }
 
-template <class = void>
-Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Result& result) {
+SLUICE_LAZY Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended const& ended, Result& result) {
   auto& h = result.hypotheses.emplace_back();
   s.history.write(ended.node, h);
   h.log_prob = ended.log_prob, h.score = ended.score, h.finished = ended.finished;
@@ -405,8 +402,7 @@ bool over(Beam const& options, BeamState& s) {
 }
 
 /// Makes `next` the beam.
-template <class = void>
-void go_on(BeamState& s) {
+SLUICE_LAZY void go_on(BeamState& s) {
   detail::place(std::span(s.next), s.holder, s.unused);
   s.beam.swap(s.next);
   s.line.assign(s.beam.size(), 0);

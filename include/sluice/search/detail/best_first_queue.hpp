@@ -36,8 +36,7 @@ struct BestFirstQueue {
   Stage stage;
 
   /// The query for one hypothesis.
-  template <class = void>
-  Query query(State const& s, State::Expanded const& one) const {
+  SLUICE_LAZY Query query(State const& s, State::Expanded const& one) const {
     auto const ends = static_cast<std::int32_t>(s.vocabulary->eos.size());
     Query q{.base = one.log_prob, .edits = s.bans.edits(!forced(s, one) && one.length < s.bounds.min), .stage = stage};
     if (forced(s, one)) q.best = 0, q.probes = s.vocabulary->eos;
@@ -46,8 +45,7 @@ struct BestFirstQueue {
   }
 
   /// Adds the children of the hypothesis expanded last to the queue.
-  template <class = void>
-  void add_children(State& s, Line const& line) const {
+  SLUICE_LAZY void add_children(State& s, Line const& line) const {
     auto const parent = static_cast<std::int32_t>(s.expanded.size()) - 1;
     auto const& one = s.expanded.back();
     if (!forced(s, one)) {
@@ -60,8 +58,7 @@ struct BestFirstQueue {
   }
 
   /// Takes candidates, best first, until one is to be run; false: none is left.
-  template <class = void>
-  bool go_on(State& s) const {
+  SLUICE_LAZY bool go_on(State& s) const {
     while (!s.queue.empty()) {
       auto next = s.pop();
       if (!next.ended) --(next.taken ? s.at(next.parent).taken : s.at(next.parent).waiting);
@@ -79,8 +76,7 @@ struct BestFirstQueue {
   }
 
   /// The common beginning of all hypotheses that may still be returned.
-  template <class = void>
-  void settle(State& s, std::vector<Token>& tokens) const {
+  SLUICE_LAZY void settle(State& s, std::vector<Token>& tokens) const {
     s.nodes.clear();
     for (auto const& one : s.out) s.nodes.push_back(one.node);
     if (!s.over) {
@@ -93,8 +89,7 @@ struct BestFirstQueue {
   }
 
   /// The hypotheses found; before the search is over, also the best that wait.
-  template <class = void>
-  void tell(State const& s, Result& result) const {
+  SLUICE_LAZY void tell(State const& s, Result& result) const {
     result.hypotheses.clear();
     auto const add = [&](History::Node node, double log_prob, double score, bool finished) -> Hypothesis& {
       auto& h = result.hypotheses.emplace_back();
@@ -112,8 +107,7 @@ struct BestFirstQueue {
   static constexpr double infinite = std::numeric_limits<double>::infinity();
 
   /// Plans its row; false: it needs none.
-  template <class = void>
-  bool expand(State& s, State::Waiting const& next) const {
+  SLUICE_LAZY bool expand(State& s, State::Waiting const& next) const {
     auto const node = s.history.add(s.at(next.parent).node, next.token, next.token_log_prob);
     s.expanded.push_back({.node = node, .log_prob = next.log_prob, .length = next.length, .rank = next.rank});
     if (forced(s, s.expanded.back()) && at_maximum == AtMaximum::force_eos_free) {  // no choice left
@@ -136,21 +130,18 @@ struct BestFirstQueue {
     return s.vocabulary->eos.empty() ? s.bounds.max : (std::min)(from, s.bounds.max);
   }
   /// An upper bound on the score of an output with at most this log_prob and at least `from` tokens.
-  template <class = void>
-  double bound(State const& s, double log_prob, std::int32_t from) const {
+  SLUICE_LAZY double bound(State const& s, double log_prob, std::int32_t from) const {
     return penalty.bound(log_prob, fewest(s, from), s.bounds.max);
   }
   /// Whether no such output can be returned.
-  template <class = void>
-  bool hopeless(State const& s, double log_prob, std::int32_t from) const {
+  SLUICE_LAZY bool hopeless(State const& s, double log_prob, std::int32_t from) const {
     if (static_cast<std::int32_t>(s.out.size()) < n_best) return false;
     auto const most = bound(s, log_prob, from);
     auto const& worst = s.out.back();
     return most < worst.score || (most <= worst.score && fewest(s, from) > worst.length);
   }
 
-  template <class = void>
-  void add(State& s, std::int32_t parent, Token token, float gain, bool ended) const {
+  SLUICE_LAZY void add(State& s, std::int32_t parent, Token token, float gain, bool ended) const {
     auto& one = s.at(parent);
     auto const log_prob = one.log_prob + static_cast<double>(gain);
     State::Waiting const child{.value = bound(s, log_prob, one.length + 1),
@@ -169,8 +160,7 @@ struct BestFirstQueue {
   }
 
   /// Puts the best candidate into the beam of its length if there is room. Returns whether it continues.
-  template <class = void>
-  bool take(State& s, State::Waiting& next) const {
+  SLUICE_LAZY bool take(State& s, State::Waiting& next) const {
     auto& level = s.level(next.length);
     if (full(level)) return false;
     auto const rank = next.rank = level.seen++;
@@ -192,8 +182,7 @@ struct BestFirstQueue {
     return !last;
   }
 
-  template <class = void>
-  bool pruned(State const& s, State::Waiting const& next) const {
+  SLUICE_LAZY bool pruned(State const& s, State::Waiting const& next) const {
     if (!pruning.by_total()) return false;
     auto best = s.level(next.length).best_alive;
     for (auto length = s.prefix.size(); length <= next.length; ++length)
@@ -202,8 +191,7 @@ struct BestFirstQueue {
   }
 
   /// Finishes a hypothesis that is alive at the maximum length.
-  template <class = void>
-  void join(State& s, State::Waiting const& next, std::int32_t rank) const {
+  SLUICE_LAZY void join(State& s, State::Waiting const& next, std::int32_t rank) const {
     auto& level = s.level(next.length);
     auto const fixed_length = s.vocabulary->eos.empty();
     if (!fixed_length && at_maximum != AtMaximum::truncate &&
@@ -214,8 +202,7 @@ struct BestFirstQueue {
   }
 
   /// Among equal scores the shorter comes first, since a beam finds it first.
-  template <class = void>
-  void end(State& s, State::Waiting const& next, std::int32_t rank, bool cut, bool finished) const {
+  SLUICE_LAZY void end(State& s, State::Waiting const& next, std::int32_t rank, bool cut, bool finished) const {
     State::Ended const one{.log_prob = next.log_prob,
                            .score = penalty.score(next.log_prob, next.length),
                            .length = next.length,

@@ -88,27 +88,23 @@ struct BestFirstState : OutputLimits {
       return x != y ? x > y : a.order > b.order;
     }
   };
-  template <class = void>
-  void push(Waiting const& one) {
+  SLUICE_LAZY void push(Waiting const& one) {
     queue.push_back(one);
     std::push_heap(queue.begin(), queue.end(), Later{this});
   }
-  template <class = void>
-  Waiting pop() {
+  SLUICE_LAZY Waiting pop() {
     std::pop_heap(queue.begin(), queue.end(), Later{this});
     auto const next = queue.back();
     queue.pop_back();
     return next;
   }
 
-  template <class = void>
-  Level& level(std::int32_t length) {
+  SLUICE_LAZY Level& level(std::int32_t length) {
     auto const i = static_cast<std::size_t>(length - prefix.size());
     if (i >= levels.size()) levels.resize(i + 1, {.room = width});
     return levels[i];
   }
-  template <class = void>
-  Level level(std::int32_t length) const {
+  SLUICE_LAZY Level level(std::int32_t length) const {
     auto const i = static_cast<std::size_t>(length - prefix.size());
     return i < levels.size() ? levels[i] : Level{.room = width};
   }
@@ -116,8 +112,7 @@ struct BestFirstState : OutputLimits {
   Expanded const& at(std::int32_t i) const { return expanded[static_cast<std::size_t>(i)]; }
   bool is_eos(Token token) const { return vocabulary->ends(token); }
   /// Whether a child of this hypothesis may still be expanded.
-  template <class = void>
-  bool useful(Expanded const& one) const {
+  SLUICE_LAZY bool useful(Expanded const& one) const {
     if (one.length + 1 >= bounds.max) return false;
     auto const next = level(one.length + 1);
     return one.taken > 0 || (one.waiting > 0 && next.alive < next.room);

@@ -32,8 +32,7 @@ inline bool listed_before(Listed const& x, Listed const& y) {
 
 /// The n best in order: only complete ones, or the best incomplete one if there are none, unless `incomplete` ones are
 /// requested.
-template <class = void>
-void sort_and_cut(Buffer<Listed>& list, std::int32_t n_best, bool incomplete) {
+SLUICE_LAZY void sort_and_cut(Buffer<Listed>& list, std::int32_t n_best, bool incomplete) {
   std::sort(list.begin(), list.end(), listed_before);
   auto count = (std::min)(list.size(), static_cast<std::size_t>(n_best));
   if (!incomplete) {

@@ -22,24 +22,21 @@ inline double mass(std::span<Candidate const> list) {
 }
 
 /// The number of leading candidates that together hold `wanted`.
-template <class = void>
-std::size_t head(std::span<Candidate const> list, double wanted) {
+SLUICE_LAZY std::size_t head(std::span<Candidate const> list, double wanted) {
   std::size_t n = 0;
   for (double held = 0; n < list.size() && held < wanted; ++n) held += std::exp(static_cast<double>(list[n].log_prob));
   return n;
 }
 
 /// The number of leading candidates that are at least `bar`.
-template <class = void>
-std::size_t above(std::span<Candidate const> list, double bar) {
+SLUICE_LAZY std::size_t above(std::span<Candidate const> list, double bar) {
   auto const end =
       std::find_if(list.begin(), list.end(), [&](auto c) { return static_cast<double>(c.log_prob) < bar; });
   return static_cast<std::size_t>(end - list.begin());
 }
 
 /// Sorts best first; ties by token.
-template <class = void>
-void sort_by_score(std::span<Candidate> list) {
+SLUICE_LAZY void sort_by_score(std::span<Candidate> list) {
   std::sort(list.begin(), list.end(), [](Candidate a, Candidate b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
   });
@@ -47,8 +44,7 @@ void sort_by_score(std::span<Candidate> list) {
 
 /// Sorts a list by the distance of each candidate's information from the entropy. \returns how many then hold `typical`
 /// of it
-template <class = void>
-std::size_t sort_typical(std::span<Candidate> list, double typical) {
+SLUICE_LAZY std::size_t sort_typical(std::span<Candidate> list, double typical) {
   auto const all = mass(list);
   double mean = 0;  // of log_prob; renormalising shifts it and the entropy alike
   for (auto const c : list) mean += std::exp(static_cast<double>(c.log_prob)) / all * static_cast<double>(c.log_prob);

@@ -28,8 +28,7 @@ class KeptStates {
   };
 
   /// Resets to the root: slot 0 holds `held` tokens, and `last` is fed next.
-  template <class = void>
-  void reset(std::int32_t slot_count, bool roll_back, bool blocks, std::int32_t held, Token last) {
+  SLUICE_LAZY void reset(std::int32_t slot_count, bool roll_back, bool blocks, std::int32_t held, Token last) {
     held_ = held, roll_back_ = roll_back, blocks_ = blocks;
     nodes_.assign(1, {-1, 0, last});
     holds_.assign(static_cast<std::size_t>(slot_count), none), used_.assign(static_cast<std::size_t>(slot_count), 0);
@@ -60,13 +59,9 @@ class KeptStates {
   }
 
   /// Adds a node that is not run.
-  template <class = void>
-  void skip(std::int32_t parent, Token token) {
-    nodes_.push_back({parent, at(parent).depth + 1, token});
-  }
+  SLUICE_LAZY void skip(std::int32_t parent, Token token) { nodes_.push_back({parent, at(parent).depth + 1, token}); }
 
-  template <class = void>
-  Next next() const {
+  SLUICE_LAZY Next next() const {
     auto const rest = std::span<Token const>(feed_).subspan(fed_);
     return {fed_ == 0 ? from_ : to_, to_, length_ + static_cast<std::int32_t>(fed_), blocks_ ? rest : rest.first(1)};
   }
@@ -75,10 +70,7 @@ class KeptStates {
   void go_on() { ++fed_; }
   /// Slots that hold nothing useful any more, since reset() or the last call of forget().
   std::span<Slot const> released() const { return released_; }
-  template <class = void>
-  void forget() {
-    released_.clear();
-  }
+  SLUICE_LAZY void forget() { released_.clear(); }
 
  private:
   static constexpr std::int32_t none = -1;
@@ -89,8 +81,7 @@ class KeptStates {
   Node const& at(std::int32_t node) const { return nodes_[static_cast<std::size_t>(node)]; }
   bool pinned(std::size_t slot) const { return slot == 0 && !roll_back_; }
 
-  template <class = void>
-  void occupy(Slot slot, std::int32_t node) {
+  SLUICE_LAZY void occupy(Slot slot, std::int32_t node) {
     holds_[static_cast<std::size_t>(slot)] = node, used_[static_cast<std::size_t>(slot)] = ++clock_;
   }
 
@@ -109,8 +100,7 @@ class KeptStates {
     std::int32_t shared;  // depth of the deepest node that is both in the slot and on the path to the parent
   };
   /// The slot that holds most of the path to a node.
-  template <class = void>
-  Nearest nearest(std::int32_t node) const {
+  SLUICE_LAZY Nearest nearest(std::int32_t node) const {
     Nearest best{0, none};
     for (std::size_t slot = 0; slot < holds_.size(); ++slot) {
       if (holds_[slot] == none) continue;

@@ -24,21 +24,16 @@ struct OutputLimits {
   LengthLimits::Bounds bounds{};
 
   /// \throws std::invalid_argument  as LengthLimits::of() does
-  template <class = void>
-  void begin(Sentence const& sentence, LengthLimits const& length) {
+  SLUICE_LAZY void begin(Sentence const& sentence, LengthLimits const& length) {
     bounds = length.of(sentence);
     bans.reset(*sentence.vocabulary);
     prefix = Prefix(sentence);
     vocabulary = sentence.vocabulary;
   }
   /// The tokens that cannot follow an output of this length.
-  template <class = void>
-  std::span<Edit const> edits(std::int32_t size) const {
-    return bans.edits(size < bounds.min);
-  }
+  SLUICE_LAZY std::span<Edit const> edits(std::int32_t size) const { return bans.edits(size < bounds.min); }
   /// Whether an output of this length that ends in `token` is finished: by an eos, or, where there is none, by its length.
-  template <class = void>
-  bool finished_by(Token token, std::int32_t size) const {
+  SLUICE_LAZY bool finished_by(Token token, std::int32_t size) const {
     return vocabulary->ends(token) || (size >= bounds.max && vocabulary->eos.empty());
   }
 };

@@ -20,8 +20,7 @@ class ParticleWeights {
  public:
   static constexpr auto none = -std::numeric_limits<double>::infinity();
 
-  template <class = void>
-  void begin(std::size_t count, double log_weight) {
+  SLUICE_LAZY void begin(std::size_t count, double log_weight) {
     logs_.assign(count, log_weight);
     founders_.resize(count), parts_.assign(count, 1), by_founder_.resize(count), counts_.resize(count),
         ancestors_.resize(count);
@@ -34,8 +33,7 @@ class ParticleWeights {
   void kill(std::size_t i) { logs_[i] = none; }
 
   /// The logarithm of the sum of all weights; -infinity if none is left.
-  template <class = void>
-  double log_sum() const {
+  SLUICE_LAZY double log_sum() const {
     auto const most = *std::max_element(logs_.begin(), logs_.end());
     if (!(most > none)) return none;
     double sum = 0;
@@ -43,8 +41,7 @@ class ParticleWeights {
     return most + std::log(sum);
   }
   /// The effective number of particles, 1 / sum of squared shares (Kong, Liu and Wong 1994); 0 if no weight is left.
-  template <class = void>
-  double effective() const {
+  SLUICE_LAZY double effective() const {
     auto const all = log_sum();
     if (!(all > none)) return 0;
     double squares = 0;
@@ -58,8 +55,7 @@ class ParticleWeights {
   /// equal afterwards. Some weight must be left.
   /// \param uniform  in (0, 1)
   /// \returns        [size()] each place's parent; valid until the next call
-  template <class = void>
-  std::span<std::size_t const> resample(double uniform) {
+  SLUICE_LAZY std::span<std::size_t const> resample(double uniform) {
     auto const all = log_sum();
     auto const n = logs_.size();
     auto last = n;  // of those with weight: it takes what rounding leaves
@@ -98,16 +94,12 @@ class ParticleWeights {
   }
 
   /// The estimate of log Z. Its exponential is unbiased.
-  template <class = void>
-  double log_z() const {
-    return before_ + log_sum() - std::log(static_cast<double>(logs_.size()));
-  }
+  SLUICE_LAZY double log_z() const { return before_ + log_sum() - std::log(static_cast<double>(logs_.size())); }
   /// An estimate of the standard deviation of log_z(), from one run. Z is a mean over the particles of the first generation
   /// (founders) of the weight that descends from each: its relative variance is s^2 / n over the square of the mean, as if founders
   /// were independent of each other. As in Lee and Whiteley (2018), "Variance estimation in the particle filter", but for systematic
   /// resampling: what rounding adds to a parent's children, or takes from them, does not count (`parts_`). NaN for one particle.
-  template <class = void>
-  double log_z_error() {
+  SLUICE_LAZY double log_z_error() {
     auto const all = log_sum();
     if (!(all > none) || logs_.size() < 2) return std::numeric_limits<double>::quiet_NaN();
     std::fill(by_founder_.begin(), by_founder_.end(), 0.0);

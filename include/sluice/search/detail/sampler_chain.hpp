@@ -50,10 +50,8 @@ template <class Options>
 struct SamplerChain {
   Options options;  // by value, or a reference to what lives longer
 
-  template <class = void>
-  void check() const;
-  template <class = void>
-  bool on(Sampler sampler) const {
+  SLUICE_LAZY void check() const;
+  SLUICE_LAZY bool on(Sampler sampler) const {
     switch (sampler) {
       case Sampler::temperature: return options.temperature != 1.0f || options.dynamic_temperature.range > 0;
       case Sampler::top_n_sigma: return options.top_n_sigma > 0;
@@ -66,36 +64,27 @@ struct SamplerChain {
     return false;
   }
   /// Whether it is only a temperature followed by a Truncation.
-  template <class = void>
-  bool plain() const;
-  template <class = void>
-  Truncation truncation() const {
-    return {options.top_k, options.top_p, options.min_p, options.typical};
-  }
+  SLUICE_LAZY bool plain() const;
+  SLUICE_LAZY Truncation truncation() const { return {options.top_k, options.top_p, options.min_p, options.typical}; }
 
-  template <class = void>
-  SamplerState begin() const {
+  SLUICE_LAZY SamplerState begin() const {
     auto const weight = 1 / (1 - options.adaptive_p.decay);
     return {2 * options.mirostat.tau, options.adaptive_p.target * weight, weight};
   }
   /// \param noise  of the draw; 0: several samples draw from the line, so the expander cannot draw
-  template <class = void>
-  void ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const;
+  SLUICE_LAZY void ask(Query& query, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise) const;
   /// Applies the samplers to a line requested this way, into scratch; does nothing if the line has no list.
-  template <class = void>
-  void apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state, std::uint64_t noise,
-             SamplerScratch& scratch) const;
+  SLUICE_LAZY void apply(std::span<Candidate const> list, std::int32_t vocabulary, SamplerState const& state,
+                         std::uint64_t noise, SamplerScratch& scratch) const;
   /// The candidates left by apply(), to draw from, with log-probabilities that are not normalised.
   std::span<Candidate const> candidates(SamplerScratch const& scratch) const {
     return options.adaptive_p.target >= 0 ? scratch.weights : scratch.left;
   }
   /// Call when one of them was drawn. \returns its entry in `list`
-  template <class = void>
-  Candidate took(Token token, std::span<Candidate const> list, SamplerState& state,
-                 SamplerScratch const& scratch) const;
+  SLUICE_LAZY Candidate took(Token token, std::span<Candidate const> list, SamplerState& state,
+                             SamplerScratch const& scratch) const;
   /// Whether XTC removes tokens from a line under this noise.
-  template <class = void>
-  bool strikes(std::uint64_t noise) const {
+  SLUICE_LAZY bool strikes(std::uint64_t noise) const {
     constexpr std::uint64_t own = 0x787463;
     return uniform(derive(noise, own), 0) <= static_cast<double>(options.xtc.probability);
   }
@@ -106,16 +95,13 @@ struct SamplerChain {
     std::optional<Sampler> first{};  // the next sampler, if any
     bool alone = true;               // no sampler follows
   };
-  template <class = void>
-  Start start() const;
+  SLUICE_LAZY Start start() const;
   bool answered(Start const& start) const {
     return start.first && start.first != Sampler::temperature && start.first != Sampler::xtc &&
            (start.first != Sampler::typical || options.min_keep <= 1);
   }
-  template <class = void>
-  void adapt(SamplerState const& state, SamplerScratch& scratch) const;
-  template <class = void>
-  void heat(std::vector<Candidate>& left, std::size_t size) const;
+  SLUICE_LAZY void adapt(SamplerState const& state, SamplerScratch& scratch) const;
+  SLUICE_LAZY void heat(std::vector<Candidate>& left, std::size_t size) const;
   std::size_t kept(std::size_t wanted, std::size_t size) const {
     return (std::max)(wanted, (std::min)(static_cast<std::size_t>(options.min_keep), size));
   }

@@ -26,23 +26,20 @@ struct SingleOutput : OutputLimits {
   /// The length of the output so far.
   std::int32_t size() const { return prefix.size() + static_cast<std::int32_t>(tokens.size()); }
 
-  template <class = void>
-  void begin(Sentence const& sentence, LengthLimits const& length) {
+  SLUICE_LAZY void begin(Sentence const& sentence, LengthLimits const& length) {
     OutputLimits::begin(sentence, length);
     tokens.clear(), log_probs.clear();
     finished = ended = false;
   }
   /// Appends a token. Returns whether it is the last, and sets `ended` to that.
-  template <class = void>
-  bool keep(Candidate token) {
+  SLUICE_LAZY bool keep(Candidate token) {
     tokens.push_back(token.token), log_probs.push_back(token.log_prob);
     finished = finished_by(token.token, size());
     return ended = finished || size() >= bounds.max;
   }
   /// Writes the output as the result's hypothesis, with the log-probability of all its tokens as its score. Returns it;
   /// nullptr, and a failure, if the search found no token that could follow.
-  template <class = void>
-  Hypothesis* write(Result& result) const {
+  SLUICE_LAZY Hypothesis* write(Result& result) const {
     result.hypotheses.clear();
     if (ended && !finished && size() < bounds.max) {
       result.fail(Failure::no_token_left, "every token was impossible");

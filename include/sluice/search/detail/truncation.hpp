@@ -24,8 +24,7 @@ struct Truncation {
   bool off() const { return top_k == 0 && top_p >= 1 && min_p <= 0 && typical >= 1; }
 
   /// Requests the list that the first cut leaves; the whole line if there is no cut.
-  template <class = void>
-  void ask(Query& query, std::int32_t vocabulary) const {
+  SLUICE_LAZY void ask(Query& query, std::int32_t vocabulary) const {
     query.best = 0;
     if (top_k > 0) query.best = top_k;
     else if (top_p < 1) query.mass = top_p;
@@ -36,8 +35,7 @@ struct Truncation {
 
   /// Applies the other cuts to that list. Returns a part of `list`, or of `sorted`, which is overwritten. O(n), with
   /// `typical` O(n log n).
-  template <class = void>
-  std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
+  SLUICE_LAZY std::span<Candidate const> apply(std::span<Candidate const> list, std::vector<Candidate>& sorted) const {
     auto asked = top_k > 0;
     if (top_p < 1 && asked) list = list.first(head(list, static_cast<double>(top_p) * mass(list)));
     asked = asked || top_p < 1;

@@ -21,9 +21,8 @@ namespace sluice::inline v0::detail {
 /// Adds the wanted tokens of the hypothesis of rank `r` to its children, which start at `first`, and ensures that they
 /// are candidates.
 /// \param line    its answer: probes[i] is the log-probability of wanted[i]
-template <class = void>
-void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line, std::span<Token const> wanted,
-                std::size_t first, BankChoice& choice) {
+SLUICE_LAZY void add_wanted(BeamSearch const& options, BeamState& s, std::size_t r, Line const& line,
+                            std::span<Token const> wanted, std::size_t first, BankChoice& choice) {
   auto penalty = options.sibling_penalty * static_cast<double>(line.best.size());
   for (std::size_t i = 0; i < line.probes.size(); ++i) {
     auto const token = wanted[i];

@@ -66,8 +66,7 @@ class AdaptiveBlock {
 
   /// The same by what was measured: costs and rates as in Draft. Guesses after i right ones are believed to be right as often as
   /// those of this sentence were, or of others if this one has had few. No more guesses than it is known what they cost.
-  template <class = void>
-  std::int32_t best(std::int32_t most, std::span<double const> costs, std::span<double const> rates) const {
+  SLUICE_LAZY std::int32_t best(std::int32_t most, std::span<double const> costs, std::span<double const> rates) const {
     auto best = 0;
     double best_rate = 1.01, tokens = 1, chance = 1;
     for (std::int32_t g = 1; g <= most; ++g) {
@@ -87,8 +86,7 @@ class AdaptiveBlock {
   };
   static std::size_t place(std::int32_t depth) { return static_cast<std::size_t>((std::min)(depth, 15)); }
   /// What so many guesses cost, between those that were measured; < 0: not known.
-  template <class = void>
-  static double cost_of(double guesses, std::span<double const> costs) {
+  SLUICE_LAZY static double cost_of(double guesses, std::span<double const> costs) {
     auto const last = static_cast<double>(costs.size());
     if (guesses > last) return costs.back() * guesses / last;
     auto const low = std::floor(guesses), part = guesses - low;

@@ -85,8 +85,7 @@ class DraftTrees {
   }
 
   /// Slots that the last trees forked into, also if `run` threw. Their contents are no longer needed.
-  template <class = void>
-  std::span<Slot const> forked() {
+  SLUICE_LAZY std::span<Slot const> forked() {
     std::sort(used_.begin(), used_.end());
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
     return used_;
@@ -116,9 +115,8 @@ class DraftTrees {
   };
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  template <class = void>
-  void add_rows(Tree& tree, Draft const& draft, std::span<Token const> text, std::span<Token const> had,
-                std::int32_t n) {
+  SLUICE_LAZY void add_rows(Tree& tree, Draft const& draft, std::span<Token const> text, std::span<Token const> had,
+                            std::int32_t n) {
     if (n == 0) {
       auto const same = std::mismatch(had.begin(), had.end(), text.begin(), text.end() - 1).first - had.begin();
       rows_.push_back(
@@ -132,14 +130,10 @@ class DraftTrees {
     }
   }
 
-  template <class = void>
-  static bool over(Token token, Vocabulary const& vocabulary) {
-    return vocabulary.ends(token);
-  }
+  SLUICE_LAZY static bool over(Token token, Vocabulary const& vocabulary) { return vocabulary.ends(token); }
 
   /// Assigns slots to the next level's paths: the first child of each parent keeps the parent's slot.
-  template <class = void>
-  void place(Tree& tree, Draft const& draft) {
+  SLUICE_LAZY void place(Tree& tree, Draft const& draft) {
     taken_.assign(index(draft.tree->leaves), 0);
     for (auto& path : tree.next) {
       auto& taken = taken_[index(path.from - draft.slot)];
@@ -154,8 +148,7 @@ class DraftTrees {
     std::swap(tree.paths, tree.next);
   }
 
-  template <class = void>
-  void expand(Tree& tree, Draft const& draft, Expansion const& lines, Vocabulary const& vocabulary) {
+  SLUICE_LAZY void expand(Tree& tree, Draft const& draft, Expansion const& lines, Vocabulary const& vocabulary) {
     tree.next.clear();
     for (std::size_t p = 0; p < tree.paths.size(); ++p) {
       auto const& path = tree.paths[p];
@@ -177,8 +170,7 @@ class DraftTrees {
   }
 
   /// Chooses the best nodes of the pool, parents before their children.
-  template <class = void>
-  void choose(Tree& tree, Draft const& draft) {
+  SLUICE_LAZY void choose(Tree& tree, Draft const& draft) {
     order_.resize(tree.pool.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
     std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {

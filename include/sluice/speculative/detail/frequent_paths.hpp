@@ -41,8 +41,8 @@ class FrequentPaths {
 
   /// The best first: each guess is counted by the continuations that agree with it and with all before it. Among equally frequent
   /// ones the one whose parent came first, then the lower token. O(guesses * continuations * log).
-  template <class = void>
-  void find(std::span<std::span<Token const> const> continuations, Bounds const& bounds, PathGuesses& made) {
+  SLUICE_LAZY void find(std::span<std::span<Token const> const> continuations, Bounds const& bounds,
+                        PathGuesses& made) {
     made.clear();
     order_.resize(continuations.size());
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
@@ -82,8 +82,7 @@ class FrequentPaths {
     std::int32_t depth, parent;
   };
 
-  template <class = void>
-  void expand(std::span<std::span<Token const> const> continuations, Node all) {
+  SLUICE_LAZY void expand(std::span<std::span<Token const> const> continuations, Node all) {
     auto const depth = static_cast<std::size_t>(all.depth);
     auto const token = [&](std::size_t i) {
       auto const& one = continuations[order_[i]];

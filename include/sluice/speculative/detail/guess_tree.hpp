@@ -29,8 +29,7 @@ class GuessTree {
   };
 
   /// \param parents  as DraftTree::parents
-  template <class = void>
-  void build(std::span<Token const> tokens, std::span<std::int32_t const> parents, Bounds const& bounds) {
+  SLUICE_LAZY void build(std::span<Token const> tokens, std::span<std::int32_t const> parents, Bounds const& bounds) {
     raw_.assign(tokens.size(), {});
     links_.assign(1, {});
     budget_.reset(bounds.nodes, bounds.leaves);
@@ -53,27 +52,21 @@ class GuessTree {
   Token token(std::size_t node) const { return nodes_[node].token; }
   std::int32_t depth(std::size_t node) const { return nodes_[node].depth; }  ///< 0 for node 0
   std::size_t parent(std::size_t node) const { return index(nodes_[node].parent); }
-  template <class = void>
-  bool leaf(std::size_t node) const {
-    return kids(node).empty();
-  }
+  SLUICE_LAZY bool leaf(std::size_t node) const { return kids(node).empty(); }
   std::size_t leaves() const { return leaves_; }
   bool chain() const { return leaves_ <= 1; }
   /// The number of guesses on the first path.
   std::size_t first_path() const { return first_path_; }
 
   /// A node's children, and their tokens, in the order in which they were guessed.
-  template <class = void>
-  std::span<std::int32_t const> kids(std::size_t node) const {
+  SLUICE_LAZY std::span<std::int32_t const> kids(std::size_t node) const {
     return std::span(kids_).subspan(nodes_[node].first, nodes_[node].count);
   }
-  template <class = void>
-  std::span<Token const> kid_tokens(std::size_t node) const {
+  SLUICE_LAZY std::span<Token const> kid_tokens(std::size_t node) const {
     return std::span(kid_tokens_).subspan(nodes_[node].first, nodes_[node].count);
   }
   /// The guesses that follow a node, in order; equal guesses are listed separately. node_of() gives a guess's node.
-  template <class = void>
-  void draws(std::size_t node, std::vector<std::int32_t>& guesses) const {
+  SLUICE_LAZY void draws(std::size_t node, std::vector<std::int32_t>& guesses) const {
     guesses.clear();
     for (std::size_t i = 0; i < raw_.size(); ++i)
       if (raw_[i].node >= 0 && index(raw_[i].parent) == node) guesses.push_back(static_cast<std::int32_t>(i));
@@ -96,8 +89,7 @@ class GuessTree {
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   /// The child with that token; adds it if there is none.
-  template <class = void>
-  std::int32_t child(std::int32_t parent, Token token, std::int32_t depth) {
+  SLUICE_LAZY std::int32_t child(std::int32_t parent, Token token, std::int32_t depth) {
     for (auto i = links_[index(parent)].child; i >= 0; i = links_[index(i)].sibling)
       if (links_[index(i)].token == token) return i;
     auto const made = static_cast<std::int32_t>(links_.size());
@@ -109,8 +101,7 @@ class GuessTree {
   }
 
   /// Copies links_ to nodes_ in preorder.
-  template <class = void>
-  void arrange() {
+  SLUICE_LAZY void arrange() {
     nodes_.clear(), kids_.clear(), kid_tokens_.clear(), stack_.assign(1, {0, -1});
     order_.resize(links_.size());
     leaves_ = 0;

@@ -82,8 +82,7 @@ struct SuffixSections {
 [[noreturn]] inline void fail_suffixes(std::string const& what) { throw std::runtime_error("suffix cache: " + what); }
 
 /// Writes a segment.
-template <class = void>
-void write_suffixes(std::ostream& stream, SuffixSegment const& segment, SuffixHead head) {
+SLUICE_LAZY void write_suffixes(std::ostream& stream, SuffixSegment const& segment, SuffixHead head) {
   head.tokens = static_cast<std::uint32_t>(segment.tokens.size());
   head.places = static_cast<std::uint32_t>(segment.order.size());
   head.texts = static_cast<std::uint32_t>(segment.texts.size());
@@ -111,8 +110,7 @@ void write_suffixes(std::ostream& stream, SuffixSegment const& segment, SuffixHe
 }
 
 /// Checks all bytes, and shows them as a segment: places lie within texts, so that no look-up leaves the file. O(bytes).
-template <class = void>
-std::pair<SuffixHead, std::shared_ptr<SuffixSegment const>> read_suffixes(KeptBytes kept) {
+SLUICE_LAZY std::pair<SuffixHead, std::shared_ptr<SuffixSegment const>> read_suffixes(KeptBytes kept) {
   auto const bytes = kept.bytes;
   auto const* const from = bytes.data();
   if (bytes.empty()) fail_suffixes("there is nothing to read");

@@ -33,9 +33,8 @@ class SuffixGuesses {
   /// Guesses what follows a context (its last tokens). The longest match is tried first, then the longest that occurs more often, and
   /// so on; the one that expects most of its guesses to be right is kept, the longer among equals.
   /// \param bounds  `depth`: at most so many on a path
-  template <class = void>
-  void of_others(SuffixPlaces const& places, std::span<Token const> context, Options const& options,
-                 FrequentPaths::Bounds const& bounds, PathGuesses& best) {
+  SLUICE_LAZY void of_others(SuffixPlaces const& places, std::span<Token const> context, Options const& options,
+                             FrequentPaths::Bounds const& bounds, PathGuesses& best) {
     best.clear();
     context = after_negative(context.last((std::min)(context.size(), static_cast<std::size_t>(places.depth))));
     matches_.clear();
@@ -67,9 +66,8 @@ class SuffixGuesses {
 
   /// The same from earlier places of a text: those of the longest match, the last ones first. O(text).
   /// \param source  so many of its first tokens are another text
-  template <class = void>
-  void of_text(std::span<Token const> text, std::size_t source, std::int32_t longest, Options const& options,
-               FrequentPaths::Bounds const& bounds, PathGuesses& best) {
+  SLUICE_LAZY void of_text(std::span<Token const> text, std::size_t source, std::int32_t longest,
+                           Options const& options, FrequentPaths::Bounds const& bounds, PathGuesses& best) {
     best.clear();
     if (text.empty() || text.back() < 0) return;
     std::int32_t shared = (std::max)(options.shortest, 1);
@@ -104,8 +102,7 @@ class SuffixGuesses {
   }
 
   /// Takes all continuations, or some at equal distances.
-  template <class = void>
-  void sample(std::size_t count, Options const& options, std::size_t most) {
+  SLUICE_LAZY void sample(std::size_t count, Options const& options, std::size_t most) {
     continuations_.clear(), sampled_.clear();
     auto const taken = (std::min)(count, static_cast<std::size_t>(options.samples));
     std::size_t before = 0;  // places of earlier matches

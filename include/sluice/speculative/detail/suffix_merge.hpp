@@ -24,9 +24,8 @@ namespace sluice::inline v0::detail {
 /// used for longest are left out, the older first among equals. The texts are copied at once; the places are merged by step().
 class SuffixMerge {
  public:
-  template <class = void>
-  SuffixMerge(std::shared_ptr<SuffixSegment const> older, std::shared_ptr<SuffixSegment const> younger,
-              std::int32_t depth, std::size_t most = (std::numeric_limits<std::size_t>::max)())
+  SLUICE_LAZY SuffixMerge(std::shared_ptr<SuffixSegment const> older, std::shared_ptr<SuffixSegment const> younger,
+                          std::int32_t depth, std::size_t most = (std::numeric_limits<std::size_t>::max)())
       : older_{std::move(older)},
         younger_{std::move(younger)},
         depth_(depth),
@@ -40,16 +39,14 @@ class SuffixMerge {
   }
 
   /// The work that is left: a search for each place of the small segment, and as much for every 64 that are copied.
-  template <class = void>
-  std::size_t work() const {
+  SLUICE_LAZY std::size_t work() const {
     auto const younger = younger_.segment->order.size() - younger_.done,
                older = older_.segment->order.size() - older_.done;
     return younger + (younger + older) / copied_at_once + 1;
   }
 
   /// Does so much of the work. Returns whether all of it is done.
-  template <class = void>
-  bool step(std::size_t work) {
+  SLUICE_LAZY bool step(std::size_t work) {
     auto const places = older_.segment->order;
     auto const others = younger_.segment->order;
     for (; work > 0 && (younger_.done < others.size() || older_.done < places.size()); --work) {
@@ -68,8 +65,7 @@ class SuffixMerge {
   }
 
   /// What was made, after all the work.
-  template <class = void>
-  std::shared_ptr<SuffixSegment const> take() {
+  SLUICE_LAZY std::shared_ptr<SuffixSegment const> take() {
     auto& made = *made_;
     made.used = std::make_unique<std::atomic<std::uint32_t>[]>(made.own_texts.size());
     std::size_t text = 0;
@@ -99,8 +95,7 @@ class SuffixMerge {
     }
   };
 
-  template <class = void>
-  void choose(std::size_t most) {
+  SLUICE_LAZY void choose(std::size_t most) {
     auto held = older_.segment->tokens.size() + younger_.segment->tokens.size() - 1;
     if (held <= most) return;
     struct Aged {
@@ -122,8 +117,7 @@ class SuffixMerge {
     }
   }
 
-  template <class = void>
-  void copy(Part& part) {
+  SLUICE_LAZY void copy(Part& part) {
     auto& tokens = made_->own_tokens;
     auto const& from = *part.segment;
     part.shift = static_cast<std::uint32_t>(tokens.size());
@@ -145,8 +139,7 @@ class SuffixMerge {
   }
 
   /// How many places of the large segment come before one of the small segment, looking near the last one first.
-  template <class = void>
-  std::size_t find(std::uint32_t place) const {
+  SLUICE_LAZY std::size_t find(std::uint32_t place) const {
     auto const& older = *older_.segment;
     auto const comes_first = [&](std::size_t i) {
       return !younger_.segment->before(place, older, older.order[i], depth_);
@@ -163,8 +156,7 @@ class SuffixMerge {
     return low;
   }
 
-  template <class = void>
-  void push(Part const& part, std::uint32_t place) {
+  SLUICE_LAZY void push(Part const& part, std::uint32_t place) {
     auto const now = part.moved.empty() ? place + part.shift : part.moved[place];
     if (now == gone) return;
     if (auto const number = made_->own_order.size(); number % SuffixSegment::every == 0)

@@ -36,25 +36,19 @@ struct SuffixPlaces {
 /// for. They surround the point where the context would be sorted.
 class SuffixMatch {
  public:
-  template <class = void>
-  SuffixMatch(SuffixSegment const& segment, std::span<Token const> context, std::int32_t depth)
+  SLUICE_LAZY SuffixMatch(SuffixSegment const& segment, std::span<Token const> context, std::int32_t depth)
       : segment_(&segment), block_(segment.block(context, depth)) {}
 
   /// Asks for the memory that find() reads. Segments are asked one after another, so that their waits are one.
-  template <class = void>
-  void fetch() const {
-    segment_->fetch_tokens(block_);
-  }
+  SLUICE_LAZY void fetch() const { segment_->fetch_tokens(block_); }
   /// Finds the point. To be called first.
-  template <class = void>
-  void find(std::span<Token const> context, std::int32_t depth) {
+  SLUICE_LAZY void find(std::span<Token const> context, std::int32_t depth) {
     point_ = first_ = last_ = segment_->lower_bound(block_, context, depth);
     look(context, depth);
   }
 
   /// Asks for the memory that widen() reads with this `most`, and that fetch() has not asked for. To be called after find().
-  template <class = void>
-  void fetch_near(std::size_t most) const {
+  SLUICE_LAZY void fetch_near(std::size_t most) const {
     auto const begin = point_ > most ? point_ - most : 0, end = (std::min)(point_ + most, segment_->order.size());
     segment_->fetch_tokens({begin, (std::max)(begin, (std::min)(block_.first, end))});
     segment_->fetch_tokens({(std::min)((std::max)(block_.last, begin), end), end});
@@ -68,8 +62,7 @@ class SuffixMatch {
 
   /// Takes all places that share at least `shared` tokens, or the nearest ones: not more than `most` on each side are looked at.
   /// O(log most) comparisons.
-  template <class = void>
-  void widen(std::span<Token const> context, std::int32_t shared, std::int32_t depth, std::size_t most) {
+  SLUICE_LAZY void widen(std::span<Token const> context, std::int32_t shared, std::int32_t depth, std::size_t most) {
     if (left_ < shared && right_ < shared) return;
     auto const& all = segment_->order;
     auto const begin = point_ > most ? point_ - most : 0;
@@ -88,8 +81,7 @@ class SuffixMatch {
   }
 
  private:
-  template <class = void>
-  void look(std::span<Token const> context, std::int32_t depth) {
+  SLUICE_LAZY void look(std::span<Token const> context, std::int32_t depth) {
     auto const& order = segment_->order;
     left_ = first_ > 0 ? segment_->common(order[first_ - 1], context, depth) : -1;
     right_ = last_ < order.size() ? segment_->common(order[last_], context, depth) : -1;

@@ -46,16 +46,14 @@ struct SuffixSegment {
   }
 
   /// Adds the key of a place that is the next of the order, if it needs one.
-  template <class = void>
-  void add_key(std::size_t number, Key const& key) {
+  SLUICE_LAZY void add_key(std::size_t number, Key const& key) {
     if (number % every == 0) keys.push_back(key);
     if (number % (every * every) == 0) tops.push_back(key);
   }
   /// Shows what it owns.
   void show() { tokens = own_tokens, order = own_order, texts = own_texts; }
 
-  template <class = void>
-  Key key(std::uint32_t place) const {
+  SLUICE_LAZY Key key(std::uint32_t place) const {
     Key made;
     made.fill(-1);
     for (std::size_t i = 0; i < made.size() && tokens[place - 1 - i] >= 0; ++i) made[i] = tokens[place - 1 - i];
@@ -63,8 +61,7 @@ struct SuffixSegment {
   }
 
   /// How many of the last tokens before a place are those of a context, at most `depth`.
-  template <class = void>
-  std::int32_t common(std::uint32_t place, std::span<Token const> context, std::int32_t depth) const {
+  SLUICE_LAZY std::int32_t common(std::uint32_t place, std::span<Token const> context, std::int32_t depth) const {
     auto const most = static_cast<std::int32_t>((std::min)(context.size(), static_cast<std::size_t>(depth)));
     if (most == 0) return 0;
     auto const* const before = tokens.data() + place - 1;  // a -1 begins the text, and is in no context
@@ -74,8 +71,7 @@ struct SuffixSegment {
     return i;
   }
   /// Whether a place is sorted before a context, or is equal to it in all `depth` tokens: the youngest of those are next to it.
-  template <class = void>
-  bool before(std::uint32_t place, std::span<Token const> context, std::int32_t depth) const {
+  SLUICE_LAZY bool before(std::uint32_t place, std::span<Token const> context, std::int32_t depth) const {
     auto const same = common(place, context, depth);
     if (same == depth) return true;
     if (static_cast<std::size_t>(same) == context.size()) return false;  // longer
@@ -83,8 +79,8 @@ struct SuffixSegment {
            context[context.size() - 1 - static_cast<std::size_t>(same)];
   }
   /// Whether one of this segment's places is sorted before a place of another.
-  template <class = void>
-  bool before(std::uint32_t place, SuffixSegment const& other, std::uint32_t other_place, std::int32_t depth) const {
+  SLUICE_LAZY bool before(std::uint32_t place, SuffixSegment const& other, std::uint32_t other_place,
+                          std::int32_t depth) const {
     auto const *a = tokens.data() + place - 1, *b = other.tokens.data() + other_place - 1;
     for (std::int32_t i = 0; i < depth; ++i, --a, --b) {
       if (*a != *b) return *a < *b;
@@ -99,8 +95,7 @@ struct SuffixSegment {
   };
   /// Where the number of places that are sorted before a context lies: one of first to last. O(log places) comparisons with keys. Has
   /// the processor fetch the block.
-  template <class = void>
-  Block block(std::span<Token const> context, std::int32_t depth) const {
+  SLUICE_LAZY Block block(std::span<Token const> context, std::int32_t depth) const {
     Key wanted;
     wanted.fill(-1);
     for (std::size_t i = 0; i < wanted.size() && i < context.size(); ++i) wanted[i] = context[context.size() - 1 - i];
@@ -125,18 +120,15 @@ struct SuffixSegment {
     return found;
   }
   /// Has the processor fetch the tokens before and after some places: many waits for memory at once are not many waits.
-  template <class = void>
-  void fetch_tokens(Block which) const {
+  SLUICE_LAZY void fetch_tokens(Block which) const {
     for (auto i = which.first; i < which.last; ++i) fetch(tokens.data() + order[i]);
   }
   /// The same for the end of the `most` tokens from a place on.
-  template <class = void>
-  void fetch_end(std::uint32_t place, std::size_t most) const {
+  SLUICE_LAZY void fetch_end(std::uint32_t place, std::size_t most) const {
     fetch(tokens.data() + (std::min)(place + most, tokens.size()) - 1);
   }
   /// The number of places that are sorted before a context, which lies in its block.
-  template <class = void>
-  std::size_t lower_bound(Block within, std::span<Token const> context, std::int32_t depth) const {
+  SLUICE_LAZY std::size_t lower_bound(Block within, std::span<Token const> context, std::int32_t depth) const {
     while (within.first < within.last) {
       auto const middle = within.first + (within.last - within.first) / 2;
       if (before(order[middle], context, depth)) within.first = middle + 1;
@@ -146,15 +138,13 @@ struct SuffixSegment {
   }
 
   /// Notes that a guess came from the text with this place. O(log texts).
-  template <class = void>
-  void touch(std::uint32_t place, std::uint32_t clock) const {
+  SLUICE_LAZY void touch(std::uint32_t place, std::uint32_t clock) const {
     auto const after = std::upper_bound(texts.begin(), texts.end(), place) - texts.begin();
     used[static_cast<std::size_t>(after - 1)].store(clock, std::memory_order_relaxed);
   }
 
   /// The bytes that it takes, those of a mapped file included.
-  template <class = void>
-  std::size_t bytes() const {
+  SLUICE_LAZY std::size_t bytes() const {
     return tokens.size_bytes() + order.size_bytes() + texts.size_bytes() + (keys.size() + tops.size()) * sizeof(Key) +
            texts.size() * sizeof(std::uint32_t);
   }

@@ -16,8 +16,7 @@ namespace sluice::inline v0::detail {
 class TreeBudget {
  public:
   /// An empty tree. \param cost  of a guess, as a fraction of a step; 0: every guess pays
-  template <class = void>
-  void reset(std::int32_t nodes, std::int32_t leaves, double cost = 0) {
+  SLUICE_LAZY void reset(std::int32_t nodes, std::int32_t leaves, double cost = 0) {
     nodes_ = nodes, leaves_ = leaves, cost_ = cost;
     children_.assign(1, 0), paths_ = 0, expected_ = 1;
   }
@@ -33,8 +32,7 @@ class TreeBudget {
   /// Adds a guess if it may join; it is then number size() - 1.
   /// \param parent  the number of its parent; -1: none. A second child of the same parent is one more path
   /// \param chance  the probability that it and all its ancestors are right
-  template <class = void>
-  bool admit(std::int32_t parent, double chance = 1) {
+  SLUICE_LAZY bool admit(std::int32_t parent, double chance = 1) {
     auto& siblings = children_[static_cast<std::size_t>(std::int64_t{parent} + 1)];
     auto const opens = siblings > 0 || paths_ == 0;
     if (over(chance) || (opens && paths_ >= leaves_)) return false;

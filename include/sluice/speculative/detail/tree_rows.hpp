@@ -29,8 +29,7 @@ class TreeRows {
   };
 
   /// The number of tokens in all rows, and in the longest.
-  template <class = void>
-  static std::size_t tokens(GuessTree const& tree, std::size_t pending, Shape shape) {
+  SLUICE_LAZY static std::size_t tokens(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     if (shape.alike) return tree.leaves() * longest(tree, pending, shape);
     std::size_t sum = 0;
@@ -38,8 +37,7 @@ class TreeRows {
       if (tree.leaf(node)) sum += pending + static_cast<std::size_t>(tree.depth(node));
     return sum;
   }
-  template <class = void>
-  static std::size_t longest(GuessTree const& tree, std::size_t pending, Shape shape) {
+  SLUICE_LAZY static std::size_t longest(GuessTree const& tree, std::size_t pending, Shape shape) {
     if (shape.trees || tree.chain()) return pending + tree.size() - 1;
     std::int32_t most = 0;
     for (std::size_t node = 0; node < tree.size(); ++node) most = (std::max)(most, tree.depth(node));
@@ -92,8 +90,7 @@ class TreeRows {
   Place place(std::size_t node) const { return places_[node]; }
 
  private:
-  template <class = void>
-  std::span<std::int32_t const> depths(GuessTree const& tree, std::size_t pending) {
+  SLUICE_LAZY std::span<std::int32_t const> depths(GuessTree const& tree, std::size_t pending) {
     for (std::size_t i = 0; i < pending; ++i) depths_.push_back(static_cast<std::int32_t>(i));
     for (std::size_t node = 1; node < tree.size(); ++node)
       depths_.push_back(static_cast<std::int32_t>(pending) - 1 + tree.depth(node));

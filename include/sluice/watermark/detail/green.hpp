@@ -27,8 +27,7 @@ constexpr std::int64_t sbw_hash(Token token) {
 
 /// The seed of a token in sbw: the least product of key, the hash of one of the last width - 1 tokens, or its own, and its
 /// own hash. Different contexts may share it.
-template <class = void>
-std::uint64_t sbw_seed(std::uint64_t key, MarkContext const& context, Token token) {
+SLUICE_LAZY std::uint64_t sbw_seed(std::uint64_t key, MarkContext const& context, Token token) {
   auto const own = static_cast<std::uint64_t>(sbw_hash(token));
   auto least = static_cast<std::int64_t>(key * own * own);
   for (std::size_t i = 1; i < context.size(); ++i)
@@ -37,9 +36,8 @@ std::uint64_t sbw_seed(std::uint64_t key, MarkContext const& context, Token toke
 }
 
 /// Whether a token is green after a context.
-template <class = void>
-bool green(Watermark const& options, MarkNumbers const& numbers, MarkPlace const& place, MarkContext const& context,
-           Token token) {
+SLUICE_LAZY bool green(Watermark const& options, MarkNumbers const& numbers, MarkPlace const& place,
+                       MarkContext const& context, Token token) {
   if (options.scheme != WatermarkScheme::sbw) return numbers.uniform(place, token) < static_cast<double>(options.gamma);
   auto const seed = sbw_seed(options.key.words()[0], context, token);
   auto const own = static_cast<std::uint32_t>(token);
@@ -50,8 +48,7 @@ bool green(Watermark const& options, MarkNumbers const& numbers, MarkPlace const
 }
 
 /// The probability with which a token is green.
-template <class = void>
-double green_share(Watermark const& options) {
+SLUICE_LAZY double green_share(Watermark const& options) {
   auto const gamma = static_cast<double>(options.gamma);
   switch (options.prf) {
     case WatermarkPrf::philox:

@@ -25,12 +25,10 @@ namespace sluice::inline v0::detail {
 /// Bytes for a hash; integers are written with the low byte first.
 class HashedBytes {
  public:
-  template <class = void>
-  void add(std::string_view text) {
+  SLUICE_LAZY void add(std::string_view text) {
     for (auto const c : text) bytes_[size_++] = static_cast<std::uint8_t>(c);
   }
-  template <class = void>
-  void add(std::uint64_t value, std::size_t count) {
+  SLUICE_LAZY void add(std::uint64_t value, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) bytes_[size_++] = static_cast<std::uint8_t>(value >> (8 * i));
   }
   std::span<std::uint8_t const> bytes() const { return std::span(bytes_).first(size_); }
@@ -40,16 +38,14 @@ class HashedBytes {
   std::size_t size_ = 0;
 };
 
-template <class = void>
-std::uint64_t read_low_first(std::span<std::uint8_t const> bytes, std::size_t count) {
+SLUICE_LAZY std::uint64_t read_low_first(std::span<std::uint8_t const> bytes, std::size_t count) {
   std::uint64_t value = 0;
   for (std::size_t i = count; i > 0; --i) value = value << 8 | bytes[i - 1];
   return value;
 }
 
 /// The bytes of a key, the low byte of each word first; `words` > its size: zeros follow.
-template <class = void>
-HashedBytes key_bytes(WatermarkKey const& key, std::size_t words = 0) {
+SLUICE_LAZY HashedBytes key_bytes(WatermarkKey const& key, std::size_t words = 0) {
   HashedBytes bytes;
   for (auto const word : key.words()) bytes.add(word, 8);
   for (auto i = key.size(); i < words; ++i) bytes.add(0, 8);
@@ -58,8 +54,7 @@ HashedBytes key_bytes(WatermarkKey const& key, std::size_t words = 0) {
 
 /// One of the two keys that stand for `key`: which = 'a' or 'b'. A key of one word becomes one as in vLLM
 /// (derive_watermark_key), any other one four words.
-template <class = void>
-WatermarkKey derived_key(WatermarkKey const& key, char which) {
+SLUICE_LAZY WatermarkKey derived_key(WatermarkKey const& key, char which) {
   HashedBytes bytes;
   bytes.add("key_"), bytes.add(static_cast<std::uint64_t>(static_cast<unsigned char>(which)), 1);
   Sha256 hash;
@@ -88,8 +83,7 @@ class MarkContext {
     return at < width_ ? before_ : output_[at - width_];
   }
   /// Whether the same tokens stand before an earlier place of the output. O(length).
-  template <class = void>
-  bool repeated() const {
+  SLUICE_LAZY bool repeated() const {
     for (auto n = output_.size(); n > 0; --n)
       if (equals({output_.first(n - 1), width_, before_})) return true;
     return false;
@@ -119,8 +113,7 @@ struct MarkPlace {
 class MarkNumbers {
  public:
   MarkNumbers() = default;
-  template <class = void>
-  MarkNumbers(Watermark const& options, WatermarkKey const& key) : prf_(options.prf), key_(key) {
+  SLUICE_LAZY MarkNumbers(Watermark const& options, WatermarkKey const& key) : prf_(options.prf), key_(key) {
     if (key.empty()) return;
     switch (prf_) {
       case WatermarkPrf::sluice: hmac_ = HmacSha256(key_bytes(key).bytes()); break;
@@ -141,8 +134,7 @@ class MarkNumbers {
     }
   }
 
-  template <class = void>
-  MarkPlace place(MarkContext const& context) const {
+  SLUICE_LAZY MarkPlace place(MarkContext const& context) const {
     MarkPlace place;
     switch (prf_) {
       case WatermarkPrf::sluice: {
@@ -168,15 +160,13 @@ class MarkNumbers {
   }
 
   /// In (0, 1); not of those with a word for each round.
-  template <class = void>
-  double uniform(MarkPlace const& place, Token token) const {
+  SLUICE_LAZY double uniform(MarkPlace const& place, Token token) const {
     if (prf_ == WatermarkPrf::sluice) return sluice::uniform(place.noise, token);
     auto const value = static_cast<double>((word(place, token) >> 8) + 1) / static_cast<double>((1 << 24) + 1);
     return static_cast<double>(static_cast<float>(value));  // as vLLM has it
   }
   /// Independent bits for the rounds of a tournament; not of hmac_sha256.
-  template <class = void>
-  std::uint32_t bits(MarkPlace const& place, Token token) const {
+  SLUICE_LAZY std::uint32_t bits(MarkPlace const& place, Token token) const {
     if (prf_ == WatermarkPrf::sluice) {
       auto const value = derive(place.noise, unsigned_token(token));
       return static_cast<std::uint32_t>(value >> 32);
@@ -212,8 +202,7 @@ class MarkNumbers {
     auto const key = key_.words()[0];
     return {static_cast<std::uint32_t>(key & 0xFFFFFFFFu), static_cast<std::uint32_t>(key >> 32)};
   }
-  template <class = void>
-  std::array<std::uint32_t, 4> absorbed(MarkContext const& context) const {
+  SLUICE_LAZY std::array<std::uint32_t, 4> absorbed(MarkContext const& context) const {
     std::array<std::uint32_t, 4> state{0x574D4358u, static_cast<std::uint32_t>(context.size()), 0, 0};
     for (std::size_t i = 0; i < context.size(); i += 4) {
       for (std::size_t j = 0; j < 4; ++j)
@@ -225,8 +214,7 @@ class MarkNumbers {
     }
     return state;
   }
-  template <class = void>
-  std::uint32_t word(MarkPlace const& place, Token token) const {
+  SLUICE_LAZY std::uint32_t word(MarkPlace const& place, Token token) const {
     auto const own = static_cast<std::uint32_t>(token);
     if (prf_ == WatermarkPrf::hmac_sha256) {
       auto message = place.message;

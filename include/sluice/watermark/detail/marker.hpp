@@ -39,8 +39,7 @@ struct MarkScratch {
 class Marker {
  public:
   Marker() = default;
-  template <class = void>
-  explicit Marker(Watermark const& options) : options_(options) {
+  SLUICE_LAZY explicit Marker(Watermark const& options) : options_(options) {
     if (!options.on()) return;
     if (options.second > 0)
       first_ = {options, derived_key(options.key, 'a')}, second_ = {options, derived_key(options.key, 'b')};
@@ -52,14 +51,12 @@ class Marker {
   bool by_noise() const { return options_.scheme == WatermarkScheme::gumbel && options_.prf == WatermarkPrf::sluice; }
 
   /// The mark of the token that follows `output`, which must stay as it is until the draw. \param noise  of an ordinary draw: decides which key draws
-  template <class = void>
-  Mark mark(std::span<Token const> output, std::uint64_t noise) const {
+  SLUICE_LAZY Mark mark(std::span<Token const> output, std::uint64_t noise) const {
     constexpr std::uint64_t own = 0x6b6579;
     return mark_with(output,
                      options_.second > 0 && uniform(derive(noise, own), 0) < static_cast<double>(options_.second));
   }
-  template <class = void>
-  Mark mark_with(std::span<Token const> output, bool second) const {
+  SLUICE_LAZY Mark mark_with(std::span<Token const> output, bool second) const {
     if (!on()) return {};
     auto const context = this->context(output);
     if (context.repeated()) return {};
@@ -72,16 +69,15 @@ class Marker {
     return {output, options_.width, options_.hashes_rounds() ? 0 : -1};
   }
   /// Of red_green and sbw: whether a token that may carry this mark is green.
-  template <class = void>
-  bool is_green(Mark const& mark, Token token) const {
+  SLUICE_LAZY bool is_green(Mark const& mark, Token token) const {
     return green(options_, first_, mark.place, context(mark.output), token);
   }
   /// The numbers of the first and the second key.
   MarkNumbers const& numbers(bool second) const { return second ? second_ : first_; }
 
   /// Draws one of `list` in proportion to its probability. Not empty, not necessarily normalised. \returns its index
-  template <class = void>
-  std::size_t draw(std::span<Candidate const> list, Mark const& mark, std::uint64_t noise, MarkScratch& scratch) const {
+  SLUICE_LAZY std::size_t draw(std::span<Candidate const> list, Mark const& mark, std::uint64_t noise,
+                               MarkScratch& scratch) const {
     auto& weights = scratch.weights;
     weights.resize(list.size());
     auto const plain = [&] {
@@ -110,8 +106,7 @@ class Marker {
  private:
   /// The log-probabilities after all rounds. In each of them, two tokens compete and the one whose bit is set wins; of equal
   /// ones a coin decides. A token of probability p becomes one of p (1 + bit - probability of all whose bit is set).
-  template <class = void>
-  void tournament(std::span<Candidate const> list, Mark const& mark, MarkScratch& scratch) const {
+  SLUICE_LAZY void tournament(std::span<Candidate const> list, Mark const& mark, MarkScratch& scratch) const {
     auto& [weights, bits] = scratch;
     auto const most = *std::max_element(weights.begin(), weights.end());
     double all = 0;

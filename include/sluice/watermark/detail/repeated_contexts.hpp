@@ -22,15 +22,13 @@ namespace sluice::inline v0::detail {
 class RepeatedContexts {
  public:
   /// \returns whether the context is new
-  template <class = void>
-  bool add(MarkContext const& context) {
+  SLUICE_LAZY bool add(MarkContext const& context) {
     std::vector<Token> tokens(context.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = context[i];
     return contexts_.insert(std::move(tokens)).second;
   }
   /// \returns whether no token before had the same seed and was the same: sbw
-  template <class = void>
-  bool add_seed(MarkContext const& context, Watermark const& options, Token token) {
+  SLUICE_LAZY bool add_seed(MarkContext const& context, Watermark const& options, Token token) {
     return seeds_.insert({sbw_seed(options.key.words()[0], context, token), token}).second;
   }
 

@@ -14,8 +14,7 @@ namespace sluice::inline v0::detail {
 
 /// What torch.randint(0, 2, (65536,), generator = a CPU generator with seed 0) returns: the low bits of the 32-bit Mersenne
 /// Twister (Matsumoto and Nishimura 1998). The defaults of SynthIDTextWatermarkingConfig; bit i % 64 of word i / 64.
-template <class = void>
-std::vector<std::uint64_t> sampling_table() {
+SLUICE_LAZY std::vector<std::uint64_t> sampling_table() {
   constexpr std::size_t bits = 65536, n = 624, middle = 397;
   std::array<std::uint32_t, n> state{};
   state[0] = 0;

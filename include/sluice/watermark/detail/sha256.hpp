@@ -22,8 +22,7 @@ class Sha256 {
   using Digest = std::array<std::uint8_t, 32>;
   static constexpr std::size_t block = 64;
 
-  template <class = void>
-  void add(std::span<std::uint8_t const> bytes) {
+  SLUICE_LAZY void add(std::span<std::uint8_t const> bytes) {
     auto const held = size_ % block;
     size_ += bytes.size();
     if (held + bytes.size() < block) {
@@ -40,8 +39,7 @@ class Sha256 {
     std::copy(bytes.begin(), bytes.end(), buffer_.begin());
   }
   /// The hash of all that was added; nothing may be added afterwards.
-  template <class = void>
-  Digest digest() {
+  SLUICE_LAZY Digest digest() {
     auto const bits = cast<std::uint64_t>(size_) * 8;
     constexpr std::array<std::uint8_t, block> end{0x80};
     add(std::span(end).first(size_ % block < 56 ? 56 - size_ % block : 120 - size_ % block));
@@ -55,8 +53,7 @@ class Sha256 {
   }
 
  private:
-  template <class = void>
-  void compress(std::span<std::uint8_t const, block> bytes) {
+  SLUICE_LAZY void compress(std::span<std::uint8_t const, block> bytes) {
     // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
     constexpr std::array<std::uint32_t, 64> constants{
         0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -95,8 +92,7 @@ class Sha256 {
 class HmacSha256 {
  public:
   HmacSha256() = default;
-  template <class = void>
-  explicit HmacSha256(std::span<std::uint8_t const> key) {
+  SLUICE_LAZY explicit HmacSha256(std::span<std::uint8_t const> key) {
     std::array<std::uint8_t, Sha256::block> padded{};
     if (key.size() > padded.size()) {
       Sha256 hash;
@@ -113,8 +109,7 @@ class HmacSha256 {
     };
     inner_.add(mask(0x36)), outer_.add(mask(0x5c));
   }
-  template <class = void>
-  Sha256::Digest operator()(std::span<std::uint8_t const> message) const {
+  SLUICE_LAZY Sha256::Digest operator()(std::span<std::uint8_t const> message) const {
     auto inner = inner_, outer = outer_;
     inner.add(message);
     outer.add(inner.digest());

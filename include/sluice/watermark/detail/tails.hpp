@@ -12,8 +12,7 @@
 namespace sluice::inline v0::detail {
 
 /// log(n!), with a relative error near that of a double.
-template <class = void>
-double log_factorial(std::int64_t n) {
+SLUICE_LAZY double log_factorial(std::int64_t n) {
   if (n < 32) {
     double product = 1;
     for (std::int64_t i = 2; i <= n; ++i) product *= static_cast<double>(i);
@@ -27,8 +26,7 @@ double log_factorial(std::int64_t n) {
 
 /// P(X >= x) of a sum of `shape` independent exponential variables of mean 1 (a Gamma variable): the probability that a
 /// Poisson variable of mean x is below `shape`. O(shape).
-template <class = void>
-double gamma_tail(std::int64_t shape, double x) {
+SLUICE_LAZY double gamma_tail(std::int64_t shape, double x) {
   if (shape <= 0) return x > 0 ? 0 : 1;
   if (!(x > 0)) return 1;
   auto const log_x = std::log(x);
@@ -45,8 +43,7 @@ double gamma_tail(std::int64_t shape, double x) {
 }
 
 /// P(X >= successes) of a binomial variable. O(trials).
-template <class = void>
-double binomial_tail(std::int64_t successes, std::int64_t trials, double probability) {
+SLUICE_LAZY double binomial_tail(std::int64_t successes, std::int64_t trials, double probability) {
   if (successes <= 0) return 1;
   if (successes > trials) return 0;
   auto const odds = probability / (1 - probability);
@@ -68,8 +65,7 @@ double binomial_tail(std::int64_t successes, std::int64_t trials, double probabi
 /// P(w X + (1 - w) Y >= score) of two independent Gamma variables of that shape, w in (0, 1). With a >= b the two weights, a
 /// Gamma variable of scale a is one of scale b whose shape grew by a negative binomial number (failures before `shape`
 /// successes of probability b / a). O(shape a / b).
-template <class = void>
-double mixed_gamma_tail(std::int64_t shape, double weight, double score) {
+SLUICE_LAZY double mixed_gamma_tail(std::int64_t shape, double weight, double score) {
   if (shape <= 0) return score > 0 ? 0 : 1;
   auto const greater = (std::max)(weight, 1 - weight), lesser = (std::min)(weight, 1 - weight);
   auto const chance = lesser / greater, x = score / lesser;

@@ -42,9 +42,8 @@ struct UnionPart {
 class ClusterUnions {
  public:
   /// \param directions  clusters that fit the weights, by Request::direction
-  template <class = void>
-  ClusterUnions(ClusteredOptions options, std::shared_ptr<std::vector<Clusters> const> directions,
-                std::int32_t vocabulary_size)
+  SLUICE_LAZY ClusterUnions(ClusteredOptions options, std::shared_ptr<std::vector<Clusters> const> directions,
+                            std::int32_t vocabulary_size)
       : options_(std::move(options)), directions_(std::move(directions)), vocabulary_size_(vocabulary_size) {
     for (auto const& clusters : *directions_)
       nearest_.emplace_back(MatrixView<float const>{clusters.centroids.data(), clusters.size(), clusters.hidden_size,
@@ -52,9 +51,8 @@ class ClusterUnions {
   }
 
   /// Forms the unions of a step.
-  template <class = void>
-  void form(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups,
-            ClusteredStatistics& statistics) {
+  SLUICE_LAZY void form(Hidden<float> const& hidden, std::span<Query const> queries, std::span<Group const> groups,
+                        ClusteredStatistics& statistics) {
     statistics.lines += queries.size();
     find_clusters(hidden, queries.size(), groups);
     parts_.clear(), tokens_.clear();
@@ -84,8 +82,7 @@ class ClusterUnions {
   }
 
   /// Puts the tokens of each line's cluster into line_clusters_; nothing if its direction has no clusters.
-  template <class = void>
-  void find_clusters(Hidden<float> const& hidden, std::size_t lines, std::span<Group const> groups) {
+  SLUICE_LAZY void find_clusters(Hidden<float> const& hidden, std::size_t lines, std::span<Group const> groups) {
     line_clusters_.assign(lines, nullptr);
     auto const each = static_cast<std::size_t>(options_.nearest);
     found_.resize(lines * each);

@@ -29,8 +29,7 @@ struct Found {
 
 /// Returns one of `scores` that at least k scores reach, and few more than k unless many are equal. `low` <= the k-th
 /// best <= `high`. Uses counting, so no branch depends on a single score. scores.size() is a multiple of simd::lanes.
-template <class = void>
-float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
+SLUICE_LAZY float reached_by(std::span<float const> scores, std::size_t k, float low, float high) {
   auto const enough = k + k / 4 + 2;
   // A bisection over the floats' order, not their values: at most 32 steps for any scores.
   auto const order = [](float x) {
@@ -58,8 +57,7 @@ class BestScores {
   static constexpr float lowest = -std::numeric_limits<float>::infinity();
 
   /// \param k  >= 1
-  template <class = void>
-  void begin(std::size_t k) {
+  SLUICE_LAZY void begin(std::size_t k) {
     k_ = k, size_ = 0, limit_ = k + k / 2 + 64;
     bar_ = lowest, top_ = lowest;
   }
@@ -67,14 +65,10 @@ class BestScores {
   /// A new score is among the k best only if it exceeds this.
   float bar() const { return bar_; }
   /// Raises the bar; k of the scores taken must reach it.
-  template <class = void>
-  void raise(float bar) {
-    bar_ = (std::max)(bar_, bar);
-  }
+  SLUICE_LAZY void raise(float bar) { bar_ = (std::max)(bar_, bar); }
 
   /// Takes those of n scores (a multiple of simd::lanes) that reach `least`; the first has index `first`.
-  template <class = void>
-  void take(std::size_t first, float const* scores, std::size_t n, float least) {
+  SLUICE_LAZY void take(std::size_t first, float const* scores, std::size_t n, float least) {
     auto const room = size_ + n + static_cast<std::size_t>(simd::lanes);
     if (scores_.size() < room) scores_.resize(room), places_.resize(room);
     auto const bars = simd::broadcast(least);
@@ -93,14 +87,12 @@ class BestScores {
     size_ = size, top_ = top;
   }
   /// Drops scores below the k-th best, if that is worth the time.
-  template <class = void>
-  void tidy() {
+  SLUICE_LAZY void tidy() {
     if (size_ > limit_) tighten();
   }
 
   /// The k best scores, or all if there are fewer; best first, equal scores in ascending order of index.
-  template <class = void>
-  std::span<Found const> finish() {
+  SLUICE_LAZY std::span<Found const> finish() {
     if (size_ > k_) tighten();
     found_.resize(size_);
     constexpr std::size_t few = 128;
@@ -116,15 +108,13 @@ class BestScores {
 
  private:
   /// The scores, padded to whole vectors.
-  template <class = void>
-  std::span<float const> whole() {
+  SLUICE_LAZY std::span<float const> whole() {
     auto const size = (size_ + simd::lanes - 1) / simd::lanes * simd::lanes;
     std::fill(scores_.data() + size_, scores_.data() + size, lowest);
     return {scores_.data(), size};
   }
 
-  template <class = void>
-  void tighten() {
+  SLUICE_LAZY void tighten() {
     auto const low = bar_ > lowest ? bar_ : *std::min_element(scores_.data(), scores_.data() + size_);
     bar_ = reached_by(whole(), k_, low, top_);
     // Of the scores equal to the bar, only the first ones can be needed.
@@ -143,8 +133,7 @@ class BestScores {
   }
 
   /// Sorts by counting, for each score, how many scores come before it.
-  template <class = void>
-  void rank() {
+  SLUICE_LAZY void rank() {
     auto const scores = whole();
     constexpr auto lanes = static_cast<std::size_t>(simd::lanes);
     constexpr auto all = static_cast<std::uint32_t>((std::uint64_t{1} << lanes) - 1);

@@ -29,8 +29,7 @@ inline namespace SLUICE_ISA {
 /// The list is equal, bit for bit, to that of a line in which all other scores are -infinity.
 class LineAllowed {
  public:
-  template <class = void>
-  static bool suffices(Query const& query) {
+  SLUICE_LAZY static bool suffices(Query const& query) {
     constexpr std::size_t few = 64;
     return query.only != nullptr && query.stage == Stage::after_softmax && query.process == nullptr &&
            query.noise == 0 && !query.selects() && query.edits.size() <= few;
@@ -42,8 +41,8 @@ class LineAllowed {
 
   /// Whether the list could be found; then it is ranked(), with scores at their index in the line.
   /// \param found  the best wanted() scores, or all that are not -infinity
-  template <class = void>
-  bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
+  SLUICE_LAZY bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm,
+                          Query const& query) {
     ranked_.clear();
     if (query.best <= 0) return true;
     auto const best = static_cast<std::size_t>(query.best);
@@ -62,20 +61,17 @@ class LineAllowed {
  private:
   static constexpr std::size_t spare = 16;
 
-  template <class = void>
-  static bool names(std::span<Edit const> edits, Token token) {
+  SLUICE_LAZY static bool names(std::span<Edit const> edits, Token token) {
     for (auto const& edit : edits)
       if (edit.token == token) return true;
     return false;
   }
 
-  template <class = void>
-  void rank(Token place, float value) {
+  SLUICE_LAZY void rank(Token place, float value) {
     if (value > LineScan::lowest) ranked_.push_back({place, value, static_cast<double>(value)});
   }
   /// Adds the edited tokens and sorts.
-  template <class = void>
-  void add_edited(std::span<float const> line, LineNorm norm, Query const& query) {
+  SLUICE_LAZY void add_edited(std::span<float const> line, LineNorm norm, Query const& query) {
     for (std::size_t i = 0; i < query.edits.size(); ++i) {
       auto const token = query.edits[i].token;
       auto const place = static_cast<std::size_t>(token);
@@ -86,8 +82,7 @@ class LineAllowed {
   }
 
   /// Reads all tokens of the set, unless there are too many.
-  template <class = void>
-  bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
+  SLUICE_LAZY bool look_alone(std::span<float const> line, LineNorm norm, Query const& query) {
     constexpr std::size_t bits = 64;
     auto const words =
         query.only->words().first((std::min)(query.only->words().size(), (line.size() + bits - 1) / bits));

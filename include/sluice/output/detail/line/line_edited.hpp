@@ -37,8 +37,8 @@ class LineEdited {
 
   /// Whether the list could be found; then it is ranked(), with scores at their index in the line.
   /// \param found  the best wanted() scores, or all that are not -infinity
-  template <class = void>
-  bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm, Query const& query) {
+  SLUICE_LAZY bool choose(std::span<float const> line, std::span<Found const> found, LineNorm norm,
+                          Query const& query) {
     line_ = line, norm_ = norm;
     auto const first = static_cast<std::size_t>(query.sorted.count);
     auto const second = static_cast<std::size_t>(query.sorted.second);
@@ -66,8 +66,7 @@ class LineEdited {
   std::span<Ranked const> ranked() const { return ranked_; }
 
   /// After choose(): a token's edited score.
-  template <class = void>
-  float score(Token token) const {
+  SLUICE_LAZY float score(Token token) const {
     if (token < 0) return LineScan::lowest;
     auto x = line_[static_cast<std::size_t>(token)];
     if (auto const* const edit = find(first_, token); edit != nullptr) x = changed(x, *edit, norm_);
@@ -79,8 +78,7 @@ class LineEdited {
   static constexpr std::size_t spare = 16, few = 64;
 
   /// Adds the best of sorted edits. Their order is that of tokens, so the scan ranks equal scores as they should be.
-  template <class = void>
-  void gather(std::span<Edit const> edits, std::size_t best) {
+  SLUICE_LAZY void gather(std::span<Edit const> edits, std::size_t best) {
     auto const room = (edits.size() + LineScan::chunk - 1) / LineScan::chunk * LineScan::chunk;
     if (values_.size() < room) values_.resize(room);
     auto* const values = values_.data();
@@ -97,18 +95,15 @@ class LineEdited {
     std::sort(ranked_.begin(), ranked_.end());
   }
   /// The sorted edit of a token, or null.
-  template <class = void>
-  static Edit const* find(std::span<Edit const> edits, Token token) {
+  SLUICE_LAZY static Edit const* find(std::span<Edit const> edits, Token token) {
     auto const found = std::lower_bound(edits.begin(), edits.end(), token,
                                         [](Edit const& edit, Token wanted) { return edit.token < wanted; });
     return found == edits.end() || found->token != token ? nullptr : &*found;
   }
-  template <class = void>
-  bool ranked(Token token) const {
+  SLUICE_LAZY bool ranked(Token token) const {
     return std::any_of(ranked_.begin(), ranked_.end(), [&](Ranked const& one) { return one.place == token; });
   }
-  template <class = void>
-  void rank(Token token) {
+  SLUICE_LAZY void rank(Token token) {
     auto const value = score(token);
     ranked_.push_back({token, value, static_cast<double>(value)});
   }

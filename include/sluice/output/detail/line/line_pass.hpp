@@ -28,8 +28,7 @@ inline namespace SLUICE_ISA {
 class LinePass {
  public:
   /// Whether one pass suffices.
-  template <class = void>
-  static bool suffices(Query const& query) {
+  SLUICE_LAZY static bool suffices(Query const& query) {
     if (query.shared != nullptr) return true;  // Query::plain()
     constexpr std::size_t few = 64;            // looked for in every block
     auto const after = query.stage == Stage::after_softmax;
@@ -42,8 +41,7 @@ class LinePass {
   }
 
   /// Whether the mask is the only change before the softmax to the scores of these tokens.
-  template <class = void>
-  static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
+  SLUICE_LAZY static bool only_masks(Query const& query, std::size_t first, std::size_t count) {
     if (!edits_scores(query) || query.only == nullptr || query.shortlist != nullptr || query.temperature != 1.0f)
       return false;
     return std::none_of(query.edits.begin(), query.edits.end(),
@@ -51,8 +49,7 @@ class LinePass {
   }
 
   /// \param query  must live until finish()
-  template <class = void>
-  void begin(Query const& query, Kind kind) {
+  SLUICE_LAZY void begin(Query const& query, Kind kind) {
     query_ = &query;
     after_ = query.stage == Stage::after_softmax ? query.edits : std::span<Edit const>{};
     normalise_ = query.normalise && (kind == Kind::logits || changes(query));
@@ -69,8 +66,7 @@ class LinePass {
   }
 
   /// Applies the query's changes before the softmax to the scores of tokens first .. first + scores.size() - 1.
-  template <class = void>
-  void change(std::span<float> scores, std::size_t first) const {
+  SLUICE_LAZY void change(std::span<float> scores, std::size_t first) const {
     if (edits_scores(*query_)) detail::change(scores, first, query_->edits, query_->only);
     if (query_->shortlist != nullptr) mask(scores, first, *query_->shortlist);
     if (query_->temperature != 1.0f)
@@ -78,8 +74,7 @@ class LinePass {
   }
 
   /// Adds the scores (changed, if needed) of tokens first .. first + count - 1; see LineScan::add.
-  template <class = void>
-  void add(std::size_t first, float const* scores, std::size_t count) {
+  SLUICE_LAZY void add(std::size_t first, float const* scores, std::size_t count) {
     add(first, scores, count, [scores](std::size_t i) {
       __builtin_prefetch(scores + i + LineScan::ahead);
       return simd::load(scores + i);
@@ -99,8 +94,7 @@ class LinePass {
   }
 
   /// Adds the whole line at once; applies the query's changes to it.
-  template <class = void>
-  void run(std::span<float> line) {
+  SLUICE_LAZY void run(std::span<float> line) {
     change(line, 0);
     auto const whole = line.size() / LineScan::chunk * LineScan::chunk;
     for (std::size_t first = 0; first < whole; first += LineScan::block)
@@ -114,16 +108,14 @@ class LinePass {
 
   /// After the last block: whether the line has no valid answer, perhaps because a low temperature overflowed. Then
   /// LineSelection, which has the whole line, answers instead of finish().
-  template <class = void>
-  bool overflowed() const {
+  SLUICE_LAZY bool overflowed() const {
     return query_->temperature < 1 && (!scan_.valid() || !(scan_.maximum() > LineScan::lowest));
   }
 
   /// After the last block: appends the answer.
   /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
   ///                indices; a probe of index -1 gives -infinity
-  template <class = void>
-  void finish(LineLists& lists, std::span<Token const> tokens = {}) {
+  SLUICE_LAZY void finish(LineLists& lists, std::span<Token const> tokens = {}) {
     auto& entry = lists.open();
     entry.valid = scan_.valid();
     if (!entry.valid) return;
@@ -152,8 +144,7 @@ class LinePass {
   }
 
   /// Looks for the best of what Query::shared adds to. Tokens that edits name are left out: rank_edited() adds them.
-  template <class = void>
-  void raise(std::size_t first, float const* scores, std::size_t count, float const* maxima) {
+  SLUICE_LAZY void raise(std::size_t first, float const* scores, std::size_t count, float const* maxima) {
     if (query_->best <= 0) return;
     constexpr std::size_t some = 4 * LineScan::chunk;
     static_assert(LineScan::chunk == SharedEdits::padding);
@@ -173,8 +164,7 @@ class LinePass {
   }
 
   /// Records the scores that probes and later edits need.
-  template <class = void>
-  void pick_all(std::size_t first, float const* scores, std::size_t count) {
+  SLUICE_LAZY void pick_all(std::size_t first, float const* scores, std::size_t count) {
     auto const pick = [&](Token token, float& to) {
       auto const place = static_cast<std::size_t>(token) - first;
       if (place < count) to = scores[place];
@@ -183,8 +173,7 @@ class LinePass {
     for (std::size_t i = 0; i < edited_.size(); ++i) pick(after_[i].token, edited_[i]);
   }
 
-  template <class = void>
-  static bool names(std::span<Edit const> edits, Token token) {
+  SLUICE_LAZY static bool names(std::span<Edit const> edits, Token token) {
     for (auto const& edit : edits)
       if (edit.token == token) return true;
     return false;
@@ -197,8 +186,7 @@ class LinePass {
 
   /// Ranks the best after edits of their log-probabilities, into ranked_. Compares scores, since a log-probability is
   /// rounded.
-  template <class = void>
-  void rank_edited(LineNorm norm) {
+  SLUICE_LAZY void rank_edited(LineNorm norm) {
     ranked_.clear();
     for (auto const& found : scan_.best())
       if (!names(after_, found.place)) ranked_.push_back({found.place, found.score, static_cast<double>(found.score)});
@@ -214,8 +202,7 @@ class LinePass {
   }
 
   /// The same beside shared edits. Of edits that are promised to be sorted, only those are ranked that may be among the best.
-  template <class = void>
-  void rank_raised(LineNorm norm) {
+  SLUICE_LAZY void rank_raised(LineNorm norm) {
     auto const sorted = after_.first(static_cast<std::size_t>(query_->sorted.count > 0 ? 0 : query_->sorted.second));
     auto const late = after_.subspan(sorted.size());
     auto const is_sorted = [&](Token token) {

@@ -70,8 +70,7 @@ class LineScan {
   }
 
   /// Adds scores whose lane maxima, [count / depth], another scan has written. Only if no sum is wanted.
-  template <class = void>
-  void add_known(std::size_t first, float const* data, std::size_t count, float const* maxima) {
+  SLUICE_LAZY void add_known(std::size_t first, float const* data, std::size_t count, float const* maxima) {
     if (k_ == 0 || count == 0) return;
     auto top = simd::load(maxima);
     for (std::size_t i = simd::lanes; i < count / depth; i += simd::lanes)
@@ -94,10 +93,7 @@ class LineScan {
 
   /// After the last chunk: the k best, or all that are not -infinity if there are fewer. Best first, equal scores in
   /// order of index.
-  template <class = void>
-  std::span<Found const> best() {
-    return k_ == 0 ? std::span<Found const>{} : best_.finish();
-  }
+  SLUICE_LAZY std::span<Found const> best() { return k_ == 0 ? std::span<Found const>{} : best_.finish(); }
 
   bool valid() const { return valid_; }  ///< no NaN, no +infinity
   float maximum() const { return (simd::max)(simd::load(tops_)); }

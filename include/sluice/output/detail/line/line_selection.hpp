@@ -38,9 +38,8 @@ class LineSelection {
   /// Appends the answer to `lists`. Applies the query's changes before the softmax to `line` itself.
   /// \param tokens  token of each index in the line, ascending; empty = the index itself. Edits and probes name
   ///                indices; a probe of index -1 gives -infinity
-  template <class = void>
-  void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
-              std::span<Token const> tokens = {}) {
+  SLUICE_LAZY void answer(std::span<float> line, Kind kind, Query const& query, LineLists& lists,
+                          std::span<Token const> tokens = {}) {
     if (query.stage == Stage::before_softmax) {
       if (!query.edits.empty() || query.only != nullptr) change(line, 0, query.edits, query.only);
       if (query.process != nullptr) query.process->process(line);
@@ -52,9 +51,8 @@ class LineSelection {
   }
 
   /// The same, if no change before the softmax is needed, or all have been made.
-  template <class = void>
-  void answer_changed(std::span<float const> line, Kind kind, Query const& query, LineLists& lists,
-                      std::span<Token const> tokens = {}) {
+  SLUICE_LAZY void answer_changed(std::span<float const> line, Kind kind, Query const& query, LineLists& lists,
+                                  std::span<Token const> tokens = {}) {
     tokens_ = tokens, lists_ = &lists;
     auto const before = query.stage == Stage::before_softmax;
     auto const allowed = LineAllowed::suffices(query), edited = LineEdited::suffices(query);
@@ -97,14 +95,12 @@ class LineSelection {
  private:
   Token token(std::size_t place) const { return tokens_.empty() ? static_cast<Token>(place) : tokens_[place]; }
   Token token(Token place) const { return token(static_cast<std::size_t>(place)); }
-  template <class = void>
-  std::size_t place(Token token) const {
+  SLUICE_LAZY std::size_t place(Token token) const {
     if (tokens_.empty()) return static_cast<std::size_t>(token);
     return static_cast<std::size_t>(std::lower_bound(tokens_.begin(), tokens_.end(), token) - tokens_.begin());
   }
 
-  template <class = void>
-  void select(std::span<float const> line, LineNorm norm, Query const& query) {
+  SLUICE_LAZY void select(std::span<float const> line, LineNorm norm, Query const& query) {
     if (query.best > 0 && query.noise == 0) list_best(line, norm, static_cast<std::size_t>(query.best));
     auto longest = lists_->best().size();
     if (query.mass > 0) longest = (std::max)(longest, holding(line, norm, static_cast<double>(query.mass)));
@@ -123,26 +119,22 @@ class LineSelection {
   }
 
   /// A probe after edits and `only`.
-  template <class = void>
-  static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
+  SLUICE_LAZY static float probed(std::span<float const> line, LineNorm norm, Query const& query, Token place) {
     if (place < 0 || !query.only->contains(place)) return LineScan::lowest;
     return norm.rounded(changed(line[static_cast<std::size_t>(place)], place, query.edits, norm));
   }
 
-  template <class = void>
-  std::span<Found const> best(std::span<float const> line, std::size_t k) {
+  SLUICE_LAZY std::span<Found const> best(std::span<float const> line, std::size_t k) {
     scan_.begin(k, false);
     scan_.run(line);
     return scan_.best();
   }
-  template <class = void>
-  void list_best(std::span<float const> line, LineNorm norm, std::size_t k) {
+  SLUICE_LAZY void list_best(std::span<float const> line, LineNorm norm, std::size_t k) {
     for (auto const& found : best(line, k)) lists_->list(token(found.place), norm.rounded(found.score));
   }
 
   /// The smallest number of best tokens whose total probability reaches `mass`.
-  template <class = void>
-  std::size_t holding(std::span<float const> line, LineNorm norm, double mass) {
+  SLUICE_LAZY std::size_t holding(std::span<float const> line, LineNorm norm, double mass) {
     for (std::size_t k = 64;; k *= 4) {
       auto const found = best(line, k);
       std::size_t n = 0;
@@ -152,8 +144,7 @@ class LineSelection {
     }
   }
 
-  template <class = void>
-  void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
+  SLUICE_LAZY void add_typical(std::span<float const> line, LineNorm norm, Query const& query) {
     ranked_.clear();
     for (std::size_t v = 0; v < line.size(); ++v)
       if (line[v] > LineScan::lowest)
@@ -169,8 +160,7 @@ class LineSelection {
   /// Gumbel-top-k: the k largest of log_prob + gumbel. A token can be among them only if its uniform number u satisfies
   /// 1 - u < exp(log_prob - k-th best), because exp(-y) >= 1 - y: most tokens cost a hash and a vectorised exp, but no
   /// logarithm.
-  template <class = void>
-  void add_perturbed(std::span<float const> line, LineNorm norm, Query const& query) {
+  SLUICE_LAZY void add_perturbed(std::span<float const> line, LineNorm norm, Query const& query) {
     auto const k = static_cast<std::size_t>(query.best);
     ranked_.clear();
     auto bar = -std::numeric_limits<double>::infinity();
@@ -204,8 +194,7 @@ class LineSelection {
   }
 
   /// min(1, exp(x - shift)) of every x, but at least 1e-38.
-  template <class = void>
-  static void exponentials(std::span<float const> line, float shift, float* to) {
+  SLUICE_LAZY static void exponentials(std::span<float const> line, float shift, float* to) {
     auto const bounded = [&](simd::Vec x) { return simd::exp_of_negative(-(simd::max)(shift - x, simd::Vec{})); };
     std::size_t i = 0;
     for (; i + simd::lanes <= line.size(); i += simd::lanes) simd::store(to + i, bounded(simd::load(line.data() + i)));
@@ -213,8 +202,7 @@ class LineSelection {
   }
 
   /// Replaces the list by its union with ranked_, best score first.
-  template <class = void>
-  void unite(std::span<float const> line, LineNorm norm) {
+  SLUICE_LAZY void unite(std::span<float const> line, LineNorm norm) {
     for (auto const candidate : lists_->best()) {
       auto const at = place(candidate.token);
       ranked_.push_back({static_cast<Token>(at), line[at], 0});
@@ -227,8 +215,7 @@ class LineSelection {
     for (auto const& r : ranked_) lists_->list(token(r.place), norm.rounded(r.value));
   }
 
-  template <class = void>
-  static double entropy(std::span<float const> line, LineNorm norm) {
+  SLUICE_LAZY static double entropy(std::span<float const> line, LineNorm norm) {
     double total = 0;
     for (auto const x : line)
       if (x > LineScan::lowest) total -= std::exp(norm(x)) * norm(x);

@@ -30,8 +30,7 @@ class GatheredMatrix {
  public:
   /// \param weights  [n, d]; referred to
   /// \param bias     [n], or empty; referred to
-  template <class = void>
-  GatheredMatrix(MatrixView<float const> weights, std::span<float const> bias, Precision precision)
+  SLUICE_LAZY GatheredMatrix(MatrixView<float const> weights, std::span<float const> bias, Precision precision)
       : precision_(precision), weights_(weights), bias_(bias) {
     if (precision == Precision::bfloat16) bfloat16_lines_ = std::make_shared<packed::Bfloat16Lines const>(weights);
     if (precision == Precision::int8) int8_lines_ = std::make_shared<packed::Int8Lines const>(weights);
@@ -45,8 +44,7 @@ class GatheredMatrix {
 
   /// y[r][i] = x[r] W[rows[i]] + b[rows[i]], for x [any, d] of this precision and y [x.rows, rows.size()]. Allocates
   /// nothing once warm.
-  template <class = void>
-  void multiply(PackedRows const& x, std::span<std::int32_t const> rows, MatrixView<float> y) {
+  SLUICE_LAZY void multiply(PackedRows const& x, std::span<std::int32_t const> rows, MatrixView<float> y) {
     packed::ProductWriter const write(y);
     auto const end = packed::padded(std::ssize(rows));
     switch (precision_) {

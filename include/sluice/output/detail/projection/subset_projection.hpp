@@ -37,9 +37,8 @@ class SubsetProjection {
   /// \param bias     [V], or empty; referred to
   /// \param full     the same weights, packed, if available
   /// \throws std::invalid_argument  if the bias or the packed weights have another size
-  template <class = void>
-  SubsetProjection(MatrixView<float const> weights, std::span<float const> bias,
-                   std::shared_ptr<PackedMatrix const> full)
+  SLUICE_LAZY SubsetProjection(MatrixView<float const> weights, std::span<float const> bias,
+                               std::shared_ptr<PackedMatrix const> full)
       : weights_(weights),
         full_(full != nullptr ? std::move(full) : std::make_shared<PackedMatrix const>(weights, bias)),
         some_(weights, bias, full_->precision()) {
@@ -58,8 +57,7 @@ class SubsetProjection {
 
   /// Answers from all logits.
   /// \param hidden  [queries.size(), d]
-  template <class = void>
-  void answer_full(MatrixView<float const> hidden, std::span<Query const> queries, LineLists& lists) {
+  SLUICE_LAZY void answer_full(MatrixView<float const> hidden, std::span<Query const> queries, LineLists& lists) {
     constexpr std::ptrdiff_t at_once = 160;
     for (std::ptrdiff_t begin = 0; begin < hidden.rows; begin += at_once) {
       auto const count = (std::min)(at_once, hidden.rows - begin);
@@ -72,9 +70,8 @@ class SubsetProjection {
 
   /// Answers from only the logits of `tokens` (ascending): all other tokens are forbidden.
   /// \param queries  with indices in `tokens`, see ActiveQueries
-  template <class = void>
-  void answer_some(MatrixView<float const> hidden, std::span<Query const> queries, std::span<Token const> tokens,
-                   LineLists& lists) {
+  SLUICE_LAZY void answer_some(MatrixView<float const> hidden, std::span<Query const> queries,
+                               std::span<Token const> tokens, LineLists& lists) {
     begin(hidden);
     pass_.run(
         queries, std::ssize(tokens), tokens,
@@ -85,19 +82,15 @@ class SubsetProjection {
   }
 
   /// The same from logits [tokens.size()] computed already, which may be overwritten.
-  template <class = void>
-  void answer_line(std::span<float> logits, Query const& query, std::span<Token const> tokens, LineLists& lists) {
+  SLUICE_LAZY void answer_line(std::span<float> logits, Query const& query, std::span<Token const> tokens,
+                               LineLists& lists) {
     pass_.answer(logits, query, tokens, lists);
   }
 
   /// Sets the lines for multiply(): hidden [rows, d], which must stay unchanged meanwhile.
-  template <class = void>
-  void begin(MatrixView<float const> hidden) {
-    rows_.assign(hidden, full_->precision());
-  }
+  SLUICE_LAZY void begin(MatrixView<float const> hidden) { rows_.assign(hidden, full_->precision()); }
   /// Their logits of some tokens, [rows, tokens.size()].
-  template <class = void>
-  void multiply(std::span<Token const> tokens, MatrixView<float> logits) {
+  SLUICE_LAZY void multiply(std::span<Token const> tokens, MatrixView<float> logits) {
     // Gathered weights are multiplied while they are in the cache.
     constexpr std::ptrdiff_t numbers = 1 << 16;
     auto const step =

@@ -30,9 +30,8 @@ struct BeamSnapshot {
 };
 
 /// Writes what BeamSearch::finish would write.
-template <class = void>
-void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, BeamSnapshot const& from,
-                       Result& result) {
+SLUICE_LAZY void write_beam_result(BeamSearch const& search, Vocabulary const& vocabulary, BeamSnapshot const& from,
+                                   Result& result) {
   BeamSearch::State s;
   s.vocabulary = &vocabulary;
   s.bounds = {from.now.min, from.now.max};
