@@ -173,7 +173,7 @@ TEST_CASE("what is drawn under random schemas is complete, JSON, and valid", "[j
   auto const tokens = json_tokens();
   auto const size = static_cast<std::int32_t>(tokens.size());
   TokenTrie const trie(TokenBytes(tokens), {.size = size, .bos = size - 1, .eos = {size - 1}});
-  int drawn = 0, refused = 0, compiled = 0;
+  int drawn = 0, compiled = 0;
   for (int round = 0; round < 400; ++round) {
     auto const schema = random_schema(random);
     INFO(schema.dump());
@@ -185,7 +185,6 @@ TEST_CASE("what is drawn under random schemas is complete, JSON, and valid", "[j
       auto const why = std::string(e.what());
       REQUIRE((why.find("no text obeys") != std::string::npos || why.find("not supported") != std::string::npos ||
                why.find("uniqueItems is supported for") != std::string::npos));
-      ++refused;
       continue;
     }
     ++compiled;
@@ -344,7 +343,7 @@ TEST_CASE("large schemas are compiled, or refused, in time", "[json_schema]") {
     doubling["$defs"]["d" + std::to_string(i)] = {{"anyOf", {next, next}}};
   }
   doubling["$defs"]["d40"] = {{"type", "string"}};
-  CHECK(Grammar::from_json_schema(doubling.dump()).matches("\"a\""));
+  CHECK(problem(doubling.dump()).find("references lead to too many ways") != std::string::npos);
 }
 
 TEST_CASE("keywords in combination", "[json_schema]") {

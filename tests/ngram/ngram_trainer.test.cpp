@@ -146,7 +146,8 @@ TEST_CASE("trained n-grams are those of modified Kneser-Ney by maps", "[ngram]")
   std::mt19937_64 random(12);
   std::size_t estimated = 0;
   for (std::size_t round = 0; round < times(24u); ++round) {
-    auto const text = random_text(random, 30 + random() % 300, 5 + random() % 60);
+    auto const some = 5 + random() % 60, many = 30 + random() % 300;
+    auto const text = random_text(random, many, some);
     auto const order = 1 + random() % 4;
     INFO("round " << round << ", order " << order);
     Naive const naive(text, order);

@@ -3,7 +3,7 @@
 /// sockeye_bank_sizes.json: how Sockeye divides a beam among banks.
 #pragma once
 
-#include <sluice/search/constraints.hpp>
+#include <sluice/search/detail/bank_sizes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ inline void sockeye_bank_sizes(Json const& file, Report& report) {
   for (auto const& one : file.at("cases")) {
     auto const counts = one.at("counts").get<std::vector<std::int32_t>>();
     std::vector<std::int32_t> sizes(counts.size());
-    sluice::bank_sizes_sockeye(counts, one.at("k").get<std::int32_t>(), sizes);
+    sluice::detail::bank_sizes_sockeye(counts, one.at("k").get<std::int32_t>(), sizes);
     std::vector<std::string> problems;
     if (sizes != one.at("sizes").get<std::vector<std::int32_t>>())
       problems.push_back("expected " + one.at("sizes").dump() + ", found " + text(sizes));
