@@ -60,7 +60,9 @@ class JsonDocument {
   };
 
   SLUICE_LAZY JsonDocument(std::string_view text, GrammarLimits const& limits)
-      : reader_("schema", text, limits), root_(JsonReader::parse("schema", text, limits)) {
+      : reader_("schema", text, limits),
+        root_(JsonReader::parse("schema", text, limits)),
+        most_(4'000'000 + 64 * text.size()) {
     resources_.push_back({"", 2020, &root_, {}, {}, false});
     if (auto const* const dialect = root_.find("$schema")) resources_[0].draft = draft_of(*dialect);
     else any_draft_ = true;
@@ -94,7 +96,7 @@ class JsonDocument {
 
   SLUICE_LAZY Schema const& schema(JsonValue const& value) {
     // References that meet again and again double the ways at each: forty of them never end.
-    if (++looked_ > 4'000'000) unsupported(value, "is met too often: references lead to too many ways");
+    if (++looked_ > most_) unsupported(value, "is met too often: references lead to too many ways");
     auto const [it, fresh] = schemas_.try_emplace(&value);
     if (fresh) it->second = read(value);
     return it->second;
@@ -340,7 +342,7 @@ class JsonDocument {
   std::unordered_map<JsonValue const*, std::int32_t> resource_of_;
   std::unordered_map<JsonValue const*, JsonValue const*> followed_;
   std::unordered_map<JsonValue const*, Schema> schemas_;
-  std::int32_t looked_ = 0;  // at schemas
+  std::size_t looked_ = 0, most_;  // at schemas
   std::set<JsonValue const*> dropped_;
   std::set<std::string> ignored_;
   std::vector<std::vector<std::int32_t>> scopes_;
