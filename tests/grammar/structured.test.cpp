@@ -25,12 +25,15 @@
 #include <support/guessing.hpp>
 #include <support/table_model.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <grammar/random_grammar.hpp>
 #include <limits>
+#include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -332,4 +335,60 @@ TEST_CASE("states are bounded: sentences begin anew, and one that needs more fai
     CHECK(result.failure != Failure::none);
     CHECK(result.message.find("StructureOptions::memory, 1000 bytes") != std::string::npos);
   }
+}
+
+TEST_CASE("a beam of four calls tools in valid JSON, whatever model, prompt and format", "[structured]") {
+  using json = nlohmann::json;
+  auto const* const tools = R"([
+    {"type": "function", "function": {"name": "book", "parameters": {"type": "object", "additionalProperties": false,
+      "properties": {"city": {"type": "string", "minLength": 1, "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 70},
+                     "window": {"type": "boolean"}}, "required": ["city", "days"]}}},
+    {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {},
+      "additionalProperties": false}}}])";
+  std::vector<std::string> tokens(3);
+  for (auto byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  TokenBytes const bytes(tokens);
+  Table const table{.size = 259, .scale = 6, .order = 3};
+  TokenTrie const trie(bytes, {.size = 259, .bos = bos, .eos = {eos}, .never = {pad, bos}});
+  std::vector<std::uint64_t> prompts(10);
+  std::map<std::string, int> called;
+  auto const formats = {ToolFormat::llama3,       ToolFormat::hermes,  ToolFormat::qwen_coder,  ToolFormat::deepseek_v3,
+                        ToolFormat::deepseek_v31, ToolFormat::mistral, ToolFormat::mistral_v11, ToolFormat::kimi,
+                        ToolFormat::glm,          ToolFormat::harmony};
+  for (auto const format : formats) {
+    for (auto& prompt : prompts)
+      prompt = static_cast<std::uint64_t>(format) * 10 + static_cast<std::uint64_t>(&prompt - prompts.data());
+    Structure const call(tool_calls(format, tools, {.choice = ToolChoice::required, .parallel = false}), trie);
+    TableModel<> model(table);
+    auto const results = decode(model, prompts, BeamSearch{.width = 4, .n_best = 4, .length = {.max = 400}}, call);
+    for (auto const& result : results) {
+      REQUIRE(result.ok());
+      for (auto const& hypothesis : result.hypotheses) {
+        auto const text = bytes.text(hypothesis.tokens);
+        CAPTURE(static_cast<int>(format), text);
+        ToolCallParser parser(format, tools);
+        std::string name, arguments;
+        auto const take = [&](std::vector<ToolCallEvent> const& events) {
+          for (auto const& event : events) {
+            if (event.kind == ToolCallEvent::Kind::begun) name = event.text;
+            if (event.kind == ToolCallEvent::Kind::arguments) arguments += event.text;
+          }
+        };
+        take(parser.append(text)), take(parser.finish());
+        ++called[name];
+        auto const given = json::parse(arguments, nullptr, false);
+        REQUIRE(given.is_object());
+        if (name == "now") CHECK(given.empty());
+        else {
+          REQUIRE(name == "book");
+          REQUIRE((given.contains("city") && given.contains("days")));
+          REQUIRE((given["city"].is_string() && given["days"].is_number_integer()));
+          CHECK((given["days"] >= 1 && given["days"] <= 70));
+          CHECK(given.size() == 2 + given.count("window"));
+          if (given.contains("window")) CHECK(given["window"].is_boolean());
+        }
+      }
+    }
+  }
+  CHECK((called["book"] > 50 && called["now"] > 50));
 }
