@@ -51,7 +51,12 @@ class Run {
   void operator()() {
     auto const sources = HeapSource::alive();
     std::thread([] {}).join();  // a sanitizer's own thread comes with the first
-    auto const alive = threads_alive();
+    auto alive = threads_alive();
+    // The system counts a thread for a while after it was joined.
+    for (auto i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      alive = std::min(alive, threads_alive());
+    }
     auto const broken_steps = [](std::size_t call) {
       if (hash_mix(call) % 128 == 0) throw std::runtime_error("no step");
     };
@@ -93,11 +98,10 @@ class Run {
     INFO("resident at half " << memory_[moments / 2 - 1] << " KiB, at the end " << memory_[moments - 1]);
     if (stress_.sentences >= 100'000 && memory_is_ours)  // fewer warm up
       CHECK(memory_[moments - 1] <= memory_[moments / 2 - 1] * 21 / 20 + 1024);
-    for (auto const until =
-             ServerClock::now() + std::chrono::seconds(10);  // the system counts one who was joined a while
-         threads_alive() != alive && ServerClock::now() < until;)
+    for (auto const until = ServerClock::now() + std::chrono::seconds(10);
+         threads_alive() > alive && ServerClock::now() < until;)
       std::this_thread::yield();
-    CHECK(threads_alive() == alive);
+    CHECK(threads_alive() <= alive);
     auto const& counts = model.model().counts();
     CHECK(counts.broken == 0);
     CHECK(counts.batches == 0);
