@@ -77,7 +77,7 @@ class LineLists {
         totals_.push_back(queries[i].base + static_cast<double>(best_[j].log_prob));
     }
     if (totals_.size() <= keep) return;
-    auto const last = totals_.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
+    auto* const last = totals_.begin() + static_cast<std::ptrdiff_t>(keep) - 1;
     std::nth_element(totals_.begin(), last, totals_.end(), std::greater{});
     for (std::size_t i = 0; i < queries.size(); ++i) {
       auto& e = entries_[first + i];

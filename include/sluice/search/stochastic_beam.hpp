@@ -190,7 +190,7 @@ bool StochasticBeam::advance(State& s, Expansion const& answer) const {
     else collect(s, rank, answer[static_cast<std::size_t>(s.line[r])]);
   }
   auto const count = (std::min)(s.picks.size(), static_cast<std::size_t>(width));
-  auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
+  auto* const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), [](auto const& a, auto const& b) {
     return a.value != b.value ? a.value > b.value : a.order < b.order;
   });

@@ -35,7 +35,7 @@ struct BufferMemory {
     if (!holds) std::abort();
 #endif
   }
-  void free(std::size_t alignment) { ::operator delete (items, std::align_val_t{alignment}); }
+  void free(std::size_t alignment) const { ::operator delete (items, std::align_val_t{alignment}); }
   /// Moves items that are only bytes into larger memory.
   void grow(std::size_t count, std::size_t item, std::size_t alignment) {
     std::size_t room = 0;

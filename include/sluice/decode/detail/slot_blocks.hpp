@@ -27,7 +27,7 @@ class SlotLedger {
 
   /// Allocates a block and returns its first slot; nothing if none is free below the limit.
   SLUICE_LAZY std::optional<Slot> take(std::int32_t size) {
-    for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
+    for (auto* gap = free_.begin(); gap != free_.end(); ++gap) {
       if (gap->size < size) continue;
       auto const first = gap->first;
       gap->first += size, gap->size -= size;
@@ -62,7 +62,7 @@ class SlotLedger {
     if (size == 0) return {};
     for (auto slot = first; slot < first + size; ++slot) release(slot);
     auto const next = std::find_if(free_.begin(), free_.end(), [first](Gap const& gap) { return gap.first >= first; });
-    auto gap = free_.insert(next, {first, size});
+    auto* gap = free_.insert(next, {first, size});
     if (auto const after = gap + 1; after != free_.end() && gap->first + gap->size == after->first) {
       gap->size += after->size;
       free_.erase(after);

@@ -120,7 +120,7 @@ class GbnfCalls {
       if (!pair || (by_text && one.parts[0].text.empty()))
         in_.fail_at(one.place, by_text ? "expected a pair of a text, not empty, and the name of a rule"
                                        : "expected a pair of a token's number and the name of a rule");
-      tags.emplace_back(&one.parts[0], rule(one.parts[1].text, one.parts[1].place));
+      tags.emplace_back(one.parts.data(), rule(one.parts[1].text, one.parts[1].place));
     }
     return by_text ? by_texts(tags, excludes, loop) : by_tokens(tags, excludes, loop);
   }
@@ -128,6 +128,7 @@ class GbnfCalls {
                           bool loop) {
     std::vector<TagRules::Triggered> all;
     std::vector<std::string> never;
+    all.reserve(tags.size());
     for (auto const& [tag, rest] : tags) all.push_back({tag->text, rest});
     for (auto const& one : excludes) {
       if (one.kind != Kind::text || one.text.empty()) in_.fail_at(one.place, "expected a text, not empty");

@@ -93,10 +93,8 @@ struct GbnfElements {
     if (in_class && c != '\0' && std::string_view("dDsSwW").find(c) != std::string_view::npos)
       in.fail_at(place, std::string("the escape \\") + c + " is not supported: expected the ranges, such as 0-9");
     if (known == std::string_view::npos || (known >= texts && !in_class))
-      in.fail_at(
-          place,
-          "an unknown escape: expected one of \\n \\r \\t \\a \\b \\f \\v \\e \\0 \\\\ \\\" \\' \\/ \\? \\[ \\] \\- "
-          "\\x \\u \\U");
+      in.fail_at(place,
+                 R"(an unknown escape: expected one of \n \r \t \a \b \f \v \e \0 \\ \" \' \/ \? \[ \] \- \x \u \U)");
     return static_cast<unsigned char>(known < values.size() ? values[known] : c);
   }
 

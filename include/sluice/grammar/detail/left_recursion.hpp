@@ -49,7 +49,7 @@ class LeftRecursion {
       if (x_.rules[rule].expression < 0) continue;
       first_calls(x_.rules[rule].expression, begins[rule]);
       std::ranges::sort(begins[rule]);
-      begins[rule].erase(std::ranges::unique(begins[rule]).begin(), begins[rule].end());
+      begins[rule].erase(std::unique(begins[rule].begin(), begins[rule].end()), begins[rule].end());
     }
     group_.assign(begins.size(), -1);
     nonempty_.assign(begins.size(), -1);

@@ -111,7 +111,7 @@ void collect(Beam const& options, BeamState& s, Expansion const& answer) {
   auto const bar = local_bar(options, s, answer);
   for (std::size_t r = 0; r < s.beam.size(); ++r) add_candidates(options, s, r, answer, bar);
   auto const count = (std::min)(s.picks.size(), static_cast<std::size_t>(looked_at(options, s)));
-  auto const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
+  auto* const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), better);
   s.picks.erase(end, s.picks.end());
 }
@@ -145,7 +145,7 @@ bool enough_ended(Beam const& options, Standing const& now) {
 SLUICE_LAZY double worst_of_best(Standing const& now, std::int32_t rank, Buffer<double>& scores) {
   scores.clear();
   for (auto const& ended : now.ended) scores.push_back(ended.score);
-  auto const worst = scores.begin() + (rank - 1);
+  auto* const worst = scores.begin() + (rank - 1);
   std::nth_element(scores.begin(), worst, scores.end(), [](double a, double b) { return a > b; });
   return *worst;
 }
