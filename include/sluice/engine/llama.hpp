@@ -79,11 +79,16 @@ class LlamaTokenizer {
   }
   /// Tokenizes a text. `begins`: adds what the model wants at the front (usually bos); `special`: names of control
   /// tokens become those tokens, as chat templates need.
+  /// \throws std::invalid_argument  for a text with a byte that the vocabulary cannot spell, as small ones may not
   std::vector<Token> tokens(std::string_view text, bool begins = true, bool special = false) const {
     std::vector<Token> result(text.size() + 8);
-    auto const write = [&] {  // NOLINTNEXTLINE(readability-suspicious-call-argument): the names are similar
-      return llama_tokenize(tokens_, text.data(), static_cast<std::int32_t>(text.size()), result.data(),
-                            static_cast<std::int32_t>(result.size()), begins, special);
+    auto const write = [&] {
+      try {  // NOLINTNEXTLINE(readability-suspicious-call-argument): the names are similar
+        return llama_tokenize(tokens_, text.data(), static_cast<std::int32_t>(text.size()), result.data(),
+                              static_cast<std::int32_t>(result.size()), begins, special);
+      } catch (std::out_of_range const&) {  // llama.cpp's table of bytes
+        throw std::invalid_argument("sluice: text: the model's vocabulary has no token for one of its bytes");
+      }
     };
     auto count = write();
     if (count < 0) result.resize(static_cast<std::size_t>(-count)), count = write();
