@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <random>
 #include <span>
@@ -28,7 +29,7 @@ void as_a_vector(std::uint64_t seed, F const& draw) {
     auto const item = draw(random());
     auto const at = below(vector.size() + 1), to = at + below(vector.size() - at + 1);
     auto const offset = static_cast<std::ptrdiff_t>(at);
-    switch (random() % 12) {
+    switch (random() % 13) {
       case 0: buffer.clear(), vector.clear(); break;
       case 1: buffer.resize(at), vector.resize(at); break;
       case 2: buffer.resize(at + 3, item), vector.resize(at + 3, item); break;
@@ -50,11 +51,18 @@ void as_a_vector(std::uint64_t seed, F const& draw) {
         break;
       }
       case 9: erase_if(buffer, [&](T const& one) { return one == item; }), std::erase(vector, item); break;
+      case 10:
+        if (!vector.empty()) buffer.resize(60, buffer.back()), vector.resize(60, vector.back());
+        break;
       default: buffer.push_back(item), vector.push_back(item);
     }
     if (vector.size() > 50) buffer.pop_back(), vector.pop_back(), buffer.resize(20), vector.resize(20);
     REQUIRE(std::vector<T>(buffer.begin(), buffer.end()) == vector);
     CHECK((buffer.size() == vector.size() && buffer.empty() == vector.empty()));
+    other = buffer, other.push_back(item);
+    CHECK((other != buffer && buffer != other));
+    other.pop_back();
+    CHECK(other == buffer);
   }
 }
 
@@ -68,6 +76,24 @@ TEST_CASE("a buffer does what a vector does", "[buffer]") {
     auto const shared = std::make_shared<int>(0);
     as_a_vector<std::shared_ptr<int>>(seed, [&](std::uint64_t drawn) { return drawn % 2 == 0 ? shared : nullptr; });
     CHECK(shared.use_count() == 1);  // each item is destroyed once
+  }
+}
+
+TEST_CASE("a queue does what a deque does", "[buffer]") {
+  std::mt19937_64 random(3);
+  detail::Queue<std::string> queue;
+  std::deque<std::string> deque;
+  for (auto step = 0; step < 3000; ++step) {
+    auto const more = random() % (step / 500 % 2 == 0 ? 3 : 2) > 0;  // grows, then stays
+    auto const item = std::string(random() % 30, 'x');
+    if (more) queue.push_back(item), deque.push_back(item);
+    else if (random() % 20 == 0) queue.resize(deque.size() + 2), deque.resize(deque.size() + 2);
+    else if (!deque.empty()) {
+      REQUIRE(queue.front() == deque.front());
+      queue.pop_front(), deque.pop_front();
+    }
+    REQUIRE((queue.size() == deque.size() && queue.empty() == deque.empty()));
+    for (auto i = deque.size(); i-- > 0 && step % 50 == 0;) REQUIRE(queue[i] == deque[i]);
   }
 }
 

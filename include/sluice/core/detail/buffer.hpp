@@ -47,8 +47,8 @@ struct BufferMemory {
 };
 
 /// The members of std::vector that the loop and the states of searches use, with pointers for iterators. A type of items in a
-/// std::vector takes GCC 12 75 ms to compile at -O0, here it takes 20, and a program that decodes has some thirty
-/// (docs/benchmarks/weight.md). Items move without throwing. Indices are checked where those of std::vector are, with
+/// std::vector takes GCC 12 75 ms to compile at -O0, here it takes 20, and a program that decodes has two dozen that
+/// no user sees (docs/benchmarks/weight.md). Items move without throwing. Indices are checked where those of std::vector are, with
 /// _GLIBCXX_ASSERTIONS.
 template <class T>
 class Buffer {
@@ -129,18 +129,19 @@ class Buffer {
     reserve(count);
     for (; memory_.size < count; ++memory_.size) ::new (static_cast<void*>(end())) T{};
   }
-  void resize(std::size_t count, T const& item) {
+  void resize(std::size_t count, T item) {  // a copy, as it may be one of its own
     if (count < memory_.size) return drop(count);
     reserve(count);
     for (; memory_.size < count; ++memory_.size) ::new (static_cast<void*>(end())) T(item);
   }
+  /// Not of its own items.
   void assign(std::span<T const> items) {
     clear();
     append(items);
   }
-  void assign(std::size_t count, T const& item) {
+  void assign(std::size_t count, T item) {
     clear();
-    resize(count, item);
+    resize(count, std::move(item));
   }
   void pop_back() { drop(memory_.size - 1); }
   void clear() { drop(0); }
@@ -191,6 +192,27 @@ class Buffer {
   }
 
   BufferMemory memory_{};
+};
+
+/// First in, first out.
+template <class T>
+class Queue {
+ public:
+  std::size_t size() const { return items_.size() - gone_; }
+  bool empty() const { return size() == 0; }
+  T& operator[](std::size_t i) { return items_[gone_ + i]; }
+  T& front() { return (*this)[0]; }
+  void push_back(T item) { items_.push_back(std::move(item)); }
+  void resize(std::size_t count) { items_.resize(gone_ + count); }
+  /// O(1), amortised.
+  void pop_front() {
+    front() = T{};
+    if (2 * ++gone_ >= items_.size()) items_.erase(items_.begin(), items_.begin() + gone_), gone_ = 0;
+  }
+
+ private:
+  Buffer<T> items_;
+  std::size_t gone_ = 0;  // of the items, the first ones
 };
 
 }  // namespace sluice::inline v0::detail

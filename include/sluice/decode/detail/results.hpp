@@ -12,7 +12,6 @@
 #include <sluice/decode/detail/loop_state.hpp>
 #include <sluice/decode/detail/running.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <stdexcept>
@@ -66,9 +65,9 @@ class Results {
   }
 
   SLUICE_LAZY bool poll(Result& result) {
-    if (taken_ == queue_.size()) return false;
-    result = std::move(queue_[taken_++]);
-    if (taken_ == queue_.size()) queue_.clear(), taken_ = 0;
+    if (queue_.empty()) return false;
+    result = std::move(queue_.front());
+    queue_.pop_front();
     return true;
   }
 
@@ -84,8 +83,7 @@ class Results {
   }
 
   LoopState& state_;
-  Buffer<Result> queue_;
-  std::size_t taken_ = 0;  // of the queue, the first ones
+  Queue<Result> queue_;
 };
 
 }  // namespace sluice::inline v0::detail

@@ -29,11 +29,12 @@ class InOrder {
   void add(Result&& result, F const& hand_out) {
     auto const at = cast<std::size_t>(result.id - first_);
     if (held_.size() <= at) held_.resize(at + 1);
-    held_[at].result = std::move(result), held_[at].here = true;
-    std::size_t out = 0;
-    for (; out < held_.size() && held_[out].here; ++out) hand_out(std::move(held_[out].result));
-    held_.erase(held_.begin(), held_.begin() + out);
-    first_ += out;
+    held_[at] = {std::move(result), true};
+    while (!held_.empty() && held_.front().here) {
+      auto next = std::move(held_.front().result);
+      held_.pop_front(), ++first_;
+      hand_out(std::move(next));
+    }
   }
 
  private:
@@ -41,7 +42,7 @@ class InOrder {
     Result result{};
     bool here = false;
   };
-  Buffer<Held> held_;
+  Queue<Held> held_;
   std::uint64_t first_ = 0;  // id of the first
 };
 
