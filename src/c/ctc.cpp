@@ -364,9 +364,12 @@ class CtcStreamOf final : public StreamOf<sluice::CtcStream, S> {
     this->begin(stream_);
   }
   void append(MatrixView<float const> const& frames, bool last) override {
-    require(!this->over, "frames", frames.rows, "nothing may come after the last frame");
-    this->over = last;
+    auto const all_came = stream_.over();  // before an endpoint, which left some
+    require(!this->over && (!all_came || frames.rows == 0), "frames", frames.rows,
+            "nothing may come after the last frame");
+    this->over = last || all_came;
     if (this->ended) this->frames().append(stream_, frames, last);
+    else if (all_came) this->go_on();
     else this->decode(frames, last);
   }
   bool next() override {

@@ -321,6 +321,9 @@ class StreamOf : public sluice_ctc_stream {
   template <class... More>
   void decode(More const&... more) {
     decoder_.append(id_, more...);
+    go_on();
+  }
+  void go_on() {
     auto const problem = run();
     if (!decoder_.poll(found)) {
       if (problem != nullptr) std::rethrow_exception(problem);

@@ -606,7 +606,7 @@ SLUICE_API void sluice_transducer_free(sluice_transducer* transducer);
 SLUICE_API sluice_status sluice_transducer_decode(sluice_transducer* transducer, sluice_search const* search,
                                                   sluice_ctc const* texts, void const* const* sources, size_t count,
                                                   size_t batch, sluice_frames_results** results);
-/* An utterance whose frames come while it is decoded, as with sluice_ctc_stream_create; its functions are those of sluice_ctc_stream, freed
+/* An utterance with frames that come while it is decoded, as with sluice_ctc_stream_create; its functions are those of sluice_ctc_stream, freed
  * before `transducer` and `texts`. sluice_ctc_stream_append, with null as its frames, asks `frames(source)` how many have come; those
  * before the last one that join was asked for may be forgotten (not with order 1), but for what an endpoint leaves: frames have their
  * numbers of the source in all utterances of a stream. One thread at a time uses a transducer and all its streams; any may free one. One that is
