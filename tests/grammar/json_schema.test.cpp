@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <grammar/answers.hpp>
 #include <grammar/draw_output.hpp>
 #include <grammar/schema_validator.hpp>
 #include <random>
@@ -118,14 +119,7 @@ TEST_CASE("what a schema accepts is what matches", "[json_schema]") {
   for (auto const& one : cases) {
     INFO(one.schema);
     auto const grammar = Grammar::from_json_schema(one.schema);
-    for (auto const& text : one.yes) {
-      CAPTURE(text);
-      CHECK(grammar.matches(text));
-    }
-    for (auto const& text : one.no) {
-      CAPTURE(text);
-      CHECK_FALSE(grammar.matches(text));
-    }
+    answers(grammar, one.yes, one.no);
   }
 }
 
@@ -464,14 +458,7 @@ TEST_CASE("keywords in combination", "[json_schema]") {
   for (auto const& one : cases) {
     INFO(one.schema);
     auto const grammar = Grammar::from_json_schema(one.schema);
-    for (auto const& text : one.yes) {
-      CAPTURE(text);
-      CHECK(grammar.matches(text));
-    }
-    for (auto const& text : one.no) {
-      CAPTURE(text);
-      CHECK_FALSE(grammar.matches(text));
-    }
+    answers(grammar, one.yes, one.no);
   }
 }
 
@@ -663,14 +650,7 @@ TEST_CASE("equal values are accepted, however they are written", "[json_schema]"
   for (auto const& one : cases) {
     INFO(one.schema);
     auto const grammar = Grammar::from_json_schema(one.schema);
-    for (auto const& text : one.yes) {
-      CAPTURE(text);
-      CHECK(grammar.matches(text));
-    }
-    for (auto const& text : one.no) {
-      CAPTURE(text);
-      CHECK_FALSE(grammar.matches(text));
-    }
+    answers(grammar, one.yes, one.no);
   }
   // In the order of the schema: that in which its parts apply.
   auto const ordered = [](std::string const& schema) {

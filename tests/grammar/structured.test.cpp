@@ -391,4 +391,5 @@ TEST_CASE("a beam of four calls tools in valid JSON, whatever model, prompt and 
     }
   }
   CHECK((called["book"] > 50 && called["now"] > 50));
+  CHECK(called["book"] + called["now"] == 400);
 }
