@@ -291,7 +291,7 @@ class CtcDecoder:
             return checked(self._state, self._results(made, count), errors)
 
     def stream(self, *, hotwords: Iterable[Text] | Mapping[str, float] | None = None, search: CtcBeamSearch | None = None) -> CtcStream:
-        """A text whose frames come while it is decoded."""
+        """A text with frames that come while it is decoded."""
         if hotwords is None and search is None:
             return CtcStream(self, self._default)
         return CtcStream(self, self._other(search, hotwords))
@@ -621,7 +621,7 @@ class TextStream:
 
 
 class CtcStream(TextStream):
-    """A text whose frames come while it is decoded, of CtcDecoder.stream(). One thread at a time uses it.
+    """A text with frames that come while it is decoded, of CtcDecoder.stream(). One thread at a time uses it.
 
         stream = decoder.stream()
         for frames in microphone:           # [some, V]

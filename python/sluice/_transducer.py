@@ -134,7 +134,7 @@ class Transducer:
 
     def stream(self, source: Any, search: AnyTransducerSearch | None = None, *,
                hotwords: Iterable[Text] | Mapping[str, float] | None = None) -> TransducerStream:
-        """A text whose frames come while it is decoded.
+        """A text with frames that come while it is decoded.
 
         source
             An object that the network interprets: `network.frames(source)` says how many frames have come.
@@ -149,7 +149,7 @@ class Transducer:
 
 
 class TransducerStream(TextStream):
-    """A text whose frames come while it is decoded, of Transducer.stream(). Any number of them may be open.
+    """A text with frames that come while it is decoded, of Transducer.stream(). Any number of them may be open.
 
         stream = transducer.stream(Sound())
         for piece in microphone:

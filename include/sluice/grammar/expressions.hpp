@@ -149,7 +149,7 @@ class Expressions {
     return static_cast<std::int32_t>(rules.size()) - 1;
   }
 
-  /// A rule whose texts were compiled before. \param other  null: any text
+  /// A rule that was compiled before. \param other  null: any text
   template <class Other>
   std::int32_t add_rule(std::string name, std::shared_ptr<Other const> other) {
     for (auto const& rule : rules) require(rule.name != name, "grammars", name, "comes twice");

@@ -22,7 +22,7 @@
 namespace sluice::inline v0::detail {
 
 /// Left recursion among some rules is a left-linear system of their texts other than the empty one, X_A = sum of X_B r_AB
-/// + base_A, whose solution is a walk: a base, then rests that lead on. So X_A becomes its bases, each followed by the
+/// + base_A. Its solution is a walk: a base, then rests that lead on. So X_A becomes its bases, each followed by the
 /// walks from there to A, which recur at their ends. Where r_AB may be empty, a walk goes on from wherever such steps
 /// lead.
 class LeftRecursion {

@@ -121,7 +121,7 @@ class FactFinder {
   Expressions const& x_;
 };
 
-/// Finds expressions whose text may be empty, and those that have a text at all.
+/// Finds expressions that may be empty, and those that have a text at all.
 SLUICE_LAZY void find_facts(Expressions const& x, RuleFacts& facts) {
   using Kind = Expressions::Kind;
   auto const rule_of = [&](Expressions::Expression const& e) -> auto const& {
