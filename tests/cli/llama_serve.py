@@ -519,7 +519,7 @@ def late():
 
 def bodies():
     for field, code, body in [
-            ("prompt", 400, {}), ("prompt", 400, {"prompt": []}), ("prompt[1]", 400, {"prompt": [1, 59]}),
+            ("prompt", 400, {}), ("prompt", 400, {"prompt": "a\u00e9"}), ("prompt", 400, {"prompt": []}), ("prompt[1]", 400, {"prompt": [1, 59]}),
             ("prompt[0]", 400, {"prompt": [-1]}), ("prompt[1]", 400, {"prompt": [[1], "a"]}), ("prompt[1]", 400, {"prompt": [[1], []]}),
             ("white_space", 400, {"prompt": "a", "white_space": 0}), ("white_space", 400, {"prompt": "a", "json_schema": {}, "white_space": -2}),
             ("json_digits", 400, {"prompt": "a", "regex": "a", "json_digits": 3}),

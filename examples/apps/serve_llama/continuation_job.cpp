@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <serve_llama/continuation_job.hpp>
+#include <stdexcept>
 #include <utility>
 
 namespace serve {
@@ -59,9 +60,16 @@ void Texts::check_length(char const* field, std::string const& text) const {
 
 std::vector<sluice::Token> Texts::tokens(Ask const& ask) const {
   if (!ask.tokens.empty()) return ask.tokens;
+  auto const cut = [&](bool with_special) {
+    try {
+      return tokenizer.tokens(ask.text, true, with_special);
+    } catch (std::invalid_argument const&) {
+      throw BadField("prompt", "prompt: the model's vocabulary has no token for one of its bytes");
+    }
+  };
   auto const parsed = special || ask.special;
-  auto found = tokenizer.tokens(ask.text, true, parsed);
-  if (!parsed && ask.text.find_first_of("<[") != std::string::npos && found != tokenizer.tokens(ask.text, true, true))
+  auto found = cut(parsed);
+  if (!parsed && ask.text.find_first_of("<[") != std::string::npos && found != cut(true))
     std::call_once(told, [] {
       std::fprintf(stderr, "serve_llama: a prompt has names of control tokens, which are plain text without --special "
                            "(/v1/chat/completions applies the model's chat template)\n");

@@ -80,7 +80,7 @@ std::vector<sluice::Phrase> spellings_within(std::string const& phrase, Tokens c
   auto const spell = [&](std::string const& text) -> sluice::Phrase {
     try {
       return tokens(text);
-    } catch (std::out_of_range const&) {  // llama.cpp, where a byte has no token
+    } catch (std::invalid_argument const&) {  // llama.cpp, where a byte has no token
       return {};
     }
   };
