@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import pathlib
 import re
+import shutil
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, ClassVar, NamedTuple, Optional, Union
 
 from ._ctc import _WORD, CtcDecoder, FramesHypothesis, FusionWeights
 from ._language import NGrams
 from ._library import ArgumentError, need_numpy, real, whole
 from .options import CtcBeamSearch
 
-__all__ = ["BeamSearchDecoderCTC", "OutputBeam", "OutputBeamMPSafe", "build_ctcdecoder"]
+__all__ = ["Alphabet", "BeamSearchDecoderCTC", "LanguageModel", "OutputBeam", "OutputBeamMPSafe", "build_ctcdecoder"]
 
+_UNKNOWN = {"<unk>", "<UNK>"}
 Frames = tuple[int, int]
+Path = Union[str, "os.PathLike[str]"]
 
 
 class OutputBeam(NamedTuple):
@@ -43,15 +48,166 @@ class OutputBeamMPSafe(NamedTuple):
     lm_score: float
 
 
+class Alphabet:
+    """Labels as pyctcdecode writes them: the blank is "", pieces of words are in SentencePiece's style."""
+
+    labels: list[str]
+    is_bpe: bool
+
+    def __init__(self, labels: Sequence[str], is_bpe: bool):
+        self.labels, self.is_bpe = list(labels), bool(is_bpe)
+
+    @classmethod
+    def build_alphabet(cls, labels: Sequence[str]) -> Alphabet:
+        """Of the labels of a model."""
+        made, word_pieces = list(labels), any(label.startswith("##") for label in labels)
+        is_bpe = word_pieces or any(label.startswith("\u2581") for label in labels)
+        if len(set(made)) != len(made):
+            raise ArgumentError(f"sluice: labels: {next(label for i, label in enumerate(made) if label in made[:i])!r}: is there twice")
+        if word_pieces:
+            made = [_piece(label) for label in made]
+        elif not is_bpe and " " not in made:
+            made = [" " if label == "|" else label for label in made]
+        made = ["" if re.fullmatch(r"[<\[]pad[>\]]", label, re.I) else label for label in made]
+        if not is_bpe and "" not in made:
+            made = ["" if label == "_" else label for label in made]
+        unknown = "\u2581\u2047\u2581" if is_bpe else "\u2047"
+        made = [unknown if re.fullmatch(r"[<\[]unk[>\]]", label, re.I) else label for label in made]
+        return cls(made if "" in made else [*made, ""], is_bpe)
+
+    def dumps(self) -> str:
+        return json.dumps({"labels": self.labels, "is_bpe": self.is_bpe})
+
+    @classmethod
+    def loads(cls, s: str) -> Alphabet:
+        return cls(**_members(s, ("labels", "is_bpe"), "alphabet"))
+
+
+class LanguageModel:
+    """N-grams of words and their weights, as pyctcdecode's; `kenlm_model` is their ARPA file, or what has it as `path`."""
+
+    JSON_ATTRS: ClassVar[tuple[str, ...]] = ("alpha", "beta", "unk_score_offset", "score_boundary")
+    alpha: float
+    beta: float
+    unk_score_offset: float
+    score_boundary: bool
+
+    def __init__(self, kenlm_model: Any, unigrams: Collection[str] | None = None, alpha: float = 0.5, beta: float = 1.5,
+                 unk_score_offset: float = -10.0, score_boundary: bool = True):
+        _demand_boundary(score_boundary)
+        self._file = pathlib.Path(os.fsdecode(getattr(kenlm_model, "path", kenlm_model)))
+        self.alpha, self.beta, self.unk_score_offset, self.score_boundary = alpha, beta, unk_score_offset, score_boundary
+        self._unigrams = None if unigrams is None else sorted(set(unigrams))
+        self._weights = _weights(alpha, beta, unk_score_offset)
+        if self._is_binary():
+            raise ArgumentError(f"sluice: {self._file}: is a binary of KenLM, which is not read here: put the ARPA file in its place that it was made of")
+        self._ngrams = NGrams.open(self._file)
+        if self._unigrams is not None:
+            known = {self._ngrams.spelling(i) for i in range(len(self._ngrams))} - {b"<s>", b"</s>", b"<unk>", b"<UNK>"}
+            if missing := known - {word.encode() for word in self._unigrams}:
+                warnings.warn(f"sluice: unigrams lacks {len(missing)} words of the language model, such as "
+                              f"{min(missing).decode(errors='replace')!r}: these count as known", stacklevel=3)
+
+    def _is_binary(self) -> bool:
+        try:
+            with open(self._file, "rb") as file:
+                return file.read(7) == b"mmap lm"
+        except OSError:
+            return False  # which NGrams.open says
+
+    def reset_params(self, **params: Any) -> None:
+        """Other weights; None: as it was."""
+        given = {name: getattr(self, name) for name in self.JSON_ATTRS} | {name: value for name, value in params.items() if value is not None}
+        if unknown := set(given) - set(self.JSON_ATTRS):
+            raise TypeError(f"reset_params() got unexpected arguments: {', '.join(sorted(unknown))}")
+        _demand_boundary(given["score_boundary"])
+        self._weights = _weights(given["alpha"], given["beta"], given["unk_score_offset"])
+        self.__dict__.update(given)
+
+    @property
+    def serializable_attrs(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.JSON_ATTRS}
+
+    def save_to_dir(self, filepath: Path, unigram_encoding: str | None = None) -> None:
+        """Writes attrs.json and unigrams.txt into a folder, and copies the ARPA file."""
+        words, folder = _words_of_arpa(self._file), pathlib.Path(filepath)
+        if self._unigrams is not None:
+            known = {self._ngrams.spelling(i) for i in range(len(self._ngrams))}
+            words = [word for word in self._unigrams if word.encode() in known and word not in _UNKNOWN]
+        (folder / "attrs.json").write_text(json.dumps(self.serializable_attrs))
+        (folder / "unigrams.txt").write_text("".join(word + "\n" for word in words), encoding=unigram_encoding)
+        shutil.copy2(self._file, folder / self._file.with_suffix(".arpa").name)  # the name says what it is, there
+
+    @staticmethod
+    def parse_directory_contents(filepath: Path) -> dict[str, str]:
+        """The files of a folder; ValueError, if they are not those that save_to_dir() writes."""
+        found = _visible(filepath)
+        models = [name for name in found if pathlib.Path(name).suffix in (".arpa", ".bin", ".binary")]
+        if len(found) != 3 or len(models) != 1 or not {"attrs.json", "unigrams.txt"} <= set(found):
+            raise ValueError(f"sluice: {filepath}: has {sorted(found)}: must have attrs.json, unigrams.txt and one .arpa file")
+        return {name: os.path.join(filepath, file) for name, file in
+                (("json_attrs", "attrs.json"), ("unigrams", "unigrams.txt"), ("kenlm", models[0]))}
+
+    @classmethod
+    def load_from_dir(cls, filepath: Path, unigram_encoding: str | None = None) -> LanguageModel:
+        """What this or pyctcdecode saved, with an ARPA file."""
+        files = cls.parse_directory_contents(filepath)
+        attributes = _members(pathlib.Path(files["json_attrs"]).read_text(), cls.JSON_ATTRS, files["json_attrs"])
+        words = pathlib.Path(files["unigrams"]).read_text(encoding=unigram_encoding).splitlines()
+        with warnings.catch_warnings():  # pyctcdecode leaves words without a back-off weight out, and keeps no word's absence as a wish
+            warnings.simplefilter("ignore")
+            return cls(files["kenlm"], words, **attributes)
+
+
 class BeamSearchDecoderCTC:
     """What build_ctcdecoder() returns."""
 
-    def __init__(self, labels: Sequence[str], blank: int, ngrams: NGrams | None, weights: FusionWeights):
-        self._labels, self._blank, self._ngrams, self._weights = list(labels), blank, ngrams, weights
+    def __init__(self, alphabet: Alphabet, language_model: LanguageModel | None = None):
+        if not isinstance(alphabet, Alphabet):
+            raise TypeError(f"sluice: alphabet = {alphabet!r}: must be an Alphabet: Alphabet.build_alphabet(labels)")
+        self._alphabet, self._language_model = alphabet, language_model
+        self._labels = alphabet.labels
+        if "" not in self._labels:
+            raise ArgumentError('sluice: alphabet: has no blank, "": Alphabet.build_alphabet(labels) adds one')
+        self._blank = self._labels.index("")
         self._make()
 
+    def save_to_dir(self, filepath: Path) -> None:
+        """Writes alphabet.json, and language_model/ if there is one, into a folder, which pyctcdecode loads, too."""
+        folder = pathlib.Path(filepath)
+        (folder / "alphabet.json").write_text(self._alphabet.dumps())
+        if self._language_model is not None:
+            (folder / "language_model").mkdir()
+            self._language_model.save_to_dir(folder / "language_model")
+
+    @staticmethod
+    def parse_directory_contents(filepath: Path) -> dict[str, str | None]:
+        """The alphabet's file in a folder, and the language model's folder; ValueError, if they are not what save_to_dir() writes."""
+        found = _visible(filepath)
+        others = set(found) - {"alphabet.json"}
+        if "alphabet.json" not in found or others and "language_model" not in others:
+            raise ValueError(f"sluice: {filepath}: has {sorted(found)}: must have alphabet.json, and language_model if there is one")
+        return {"alphabet": os.path.join(filepath, "alphabet.json"), "language_model": os.path.join(filepath, "language_model") if others else None}
+
+    @classmethod
+    def load_from_dir(cls, filepath: Path, unigram_encoding: str | None = None) -> BeamSearchDecoderCTC:
+        """What this or pyctcdecode saved."""
+        files = cls.parse_directory_contents(filepath)
+        assert files["alphabet"] is not None
+        alphabet, model = Alphabet.loads(pathlib.Path(files["alphabet"]).read_text()), files["language_model"]
+        return cls(alphabet, None if model is None else LanguageModel.load_from_dir(model, unigram_encoding))
+
+    @classmethod
+    def load_from_hf_hub(cls, *arguments: Any, **others: Any) -> BeamSearchDecoderCTC:
+        """Is not there."""
+        raise NotImplementedError("sluice: load_from_hf_hub: huggingface_hub.snapshot_download(...) returns a folder for load_from_dir()")
+
     def _make(self) -> None:
-        self._decoder = CtcDecoder(self._labels, self._blank, language_model=self._ngrams, weights=self._weights)
+        model = self._language_model
+        if model is None:
+            self._decoder = CtcDecoder(self._labels, self._blank)
+        else:
+            self._decoder = CtcDecoder(self._labels, self._blank, language_model=model._ngrams, weights=model._weights)
         self._letters = all(len(text) == 1 for i, text in enumerate(self._decoder._texts) if i != self._blank)
         self._search: tuple[Any, Any] = None, None  # of the last call: its arguments, and what was made of them
 
@@ -83,13 +239,9 @@ class BeamSearchDecoderCTC:
     def reset_params(self, alpha: Optional[float] = None, beta: Optional[float] = None, unk_score_offset: Optional[float] = None,
                      lm_score_boundary: Optional[bool] = None) -> None:
         """Other weights of the language model."""
-        if self._ngrams is None:
+        if self._language_model is None:
             return
-        _demand_boundary(lm_score_boundary is not False)
-        given = _weights(0 if alpha is None else alpha, 0 if beta is None else beta, 0 if unk_score_offset is None else unk_score_offset)
-        self._weights = FusionWeights(self._weights.weight if alpha is None else given.weight,
-                                      self._weights.bonus if beta is None else given.bonus,
-                                      self._weights.unknown if unk_score_offset is None else given.unknown)
+        self._language_model.reset_params(alpha=alpha, beta=beta, unk_score_offset=unk_score_offset, score_boundary=lm_score_boundary)
         self._make()
 
     def _found(self, matrices: Sequence[Any], beam_width: int, beam_prune_logp: float, token_min_logp: float, hotwords: Iterable[str] | None,
@@ -123,7 +275,7 @@ class BeamSearchDecoderCTC:
         return [(text[begin:end], (first, last)) for begin, end, first, last, _, _ in _WORD.iter_unpack(h._words)]
 
 
-def build_ctcdecoder(labels: Sequence[str], kenlm_model_path: str | os.PathLike[str] | None = None, unigrams: Collection[str] | None = None,
+def build_ctcdecoder(labels: Sequence[str], kenlm_model_path: Path | None = None, unigrams: Collection[str] | None = None,
                      alpha: float = 0.5, beta: float = 1.5, unk_score_offset: float = -10.0,
                      lm_score_boundary: bool = True) -> BeamSearchDecoderCTC:
     """A decoder with pyctcdecode's arguments.
@@ -135,15 +287,11 @@ def build_ctcdecoder(labels: Sequence[str], kenlm_model_path: str | os.PathLike[
     alpha, beta, unk_score_offset
         The weight of the language model, what each word adds, and a logarithm to base 10 added for unknown words.
     """
-    made, blank = _with_blank(list(labels))
     _demand_boundary(lm_score_boundary)
-    ngrams = None if kenlm_model_path is None else NGrams.open(kenlm_model_path)
-    if ngrams is not None and unigrams is not None:
-        known = {ngrams.spelling(i) for i in range(len(ngrams))} - {b"<s>", b"</s>", b"<unk>", b"<UNK>"}
-        if missing := known - {word.encode() for word in unigrams}:
-            warnings.warn(f"sluice: unigrams lacks {len(missing)} words of the language model, such as "
-                          f"{min(missing).decode(errors='replace')!r}: these count as known", stacklevel=2)
-    return BeamSearchDecoderCTC(made, blank, ngrams, _weights(alpha, beta, unk_score_offset))
+    alphabet = Alphabet.build_alphabet(labels)
+    if kenlm_model_path is None:
+        return BeamSearchDecoderCTC(alphabet)
+    return BeamSearchDecoderCTC(alphabet, LanguageModel(kenlm_model_path, unigrams, alpha, beta, unk_score_offset, lm_score_boundary))
 
 
 def _weights(alpha: float, beta: float, unk_score_offset: float) -> FusionWeights:
@@ -155,12 +303,42 @@ def _demand_boundary(value: bool) -> None:
         raise ArgumentError("sluice: lm_score_boundary = False: texts begin and end as sentences of the language model here")
 
 
-def _with_blank(labels: list[str]) -> tuple[list[str], int]:
-    """The blank as pyctcdecode finds it: "", <pad>, "_", or a label that is appended."""
-    pads = [i for i, label in enumerate(labels) if label == "" or re.fullmatch(r"[<\[]pad[>\]]", label, re.I)]
-    if not pads and "_" in labels:
-        pads = [labels.index("_")]
-    return (labels, pads[0]) if pads else ([*labels, ""], len(labels))
+def _piece(label: str) -> str:
+    """A piece of WordPiece in SentencePiece's style."""
+    if label.startswith("##"):
+        return label[2:]
+    special = label in ("", "\u2581", "\u2581\u2047\u2581") or re.fullmatch(r"[<\[].+[>\]]", label)
+    return label if special else "\u2581" + label
+
+
+def _visible(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if not name.startswith((".", "__"))]
+
+
+def _members(text: str, names: Sequence[str], what: str) -> dict[str, Any]:
+    """A JSON object that has exactly these."""
+    made = json.loads(text)
+    if not isinstance(made, dict) or set(made) != set(names):
+        raise ValueError(f"sluice: {what}: must be a JSON object with {', '.join(names)}")
+    return made
+
+
+def _words_of_arpa(path: pathlib.Path) -> list[str]:
+    """The words that pyctcdecode takes from an ARPA file: those with a back-off weight."""
+    words, inside = set(), False
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        if not any(line.strip() == "\\1-grams:" for line in file):
+            raise ArgumentError(f"sluice: {path}: is no ARPA file, which pyctcdecode would read: save a decoder that has one")
+        file.seek(0)
+        for line in file:
+            line = line.strip()
+            if line == "\\1-grams:":
+                inside = True
+            elif inside and line.startswith("\\"):
+                break
+            elif inside and line.count("\t") == 2:
+                words.add(line.split("\t")[1])
+    return sorted(words - _UNKNOWN)
 
 
 def _demand_no_state(lm_start_state: Any) -> None:

@@ -77,6 +77,62 @@ class BesidePyctcdecode(unittest.TestCase):
             matrix = spoken(1, "ab a b", self.labels)
             self.assertEqual(ours.decode(matrix), theirs.decode(matrix))
 
+    def same_folders(self, ours, theirs, matrix):
+        """Each saves the same files, loads those of the other, and decodes as before."""
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            ours.save_to_dir(one)
+            theirs.save_to_dir(other)
+            read = lambda folder: {str(file.relative_to(folder)): file.read_text() for file in pathlib.Path(folder).rglob("*") if file.is_file()}
+            self.assertEqual(read(one), read(other))
+            for its, its_own, folder in (sluice.pyctcdecode, ours, other), (pyctcdecode, theirs, one):
+                self.assertEqual(its.BeamSearchDecoderCTC.load_from_dir(folder).decode(matrix, **EVERYTHING), its_own.decode(matrix, **EVERYTHING))
+            return read(one)
+
+    def test_folders(self):
+        for labels in (self.labels, ["<pad>", "|", "a", "b"], ["a", "_", " ", "b"], ["\u2581a", "b", "\u2581b", "<unk>", "<pad>"], [" ", "a", "b"],
+                       ["a", "##b", "b", "[UNK]", "[PAD]"]):
+            theirs, ours = pyctcdecode.build_ctcdecoder(labels), sluice.pyctcdecode.build_ctcdecoder(labels)
+            matrix = np.random.default_rng(3).normal(0, 3, (7, len(labels) + (labels == [" ", "a", "b"]))).astype(np.float32)
+            for unknown in {"<unk>", "[UNK]"} & set(labels):
+                matrix[:, labels.index(unknown)] = -30
+            self.assertEqual(list(self.same_folders(ours, theirs, matrix)), ["alphabet.json"])
+        with tempfile.TemporaryDirectory() as folder:
+            its = sluice.pyctcdecode.BeamSearchDecoderCTC
+            for name, text, message in ((None, "", "must have alphabet.json"), ("alphabet.json", "{}", "must be a JSON object with labels, is_bpe"),
+                                        ("other", "", "must have alphabet.json, and language_model")):
+                if name is not None:
+                    pathlib.Path(folder, name).write_text(text)
+                with self.assertRaisesRegex(ValueError, message):
+                    its.load_from_dir(folder)
+
+    @unittest.skipIf(kenlm is None, "kenlm is not there")
+    def test_folders_of_language_models(self):
+        with tempfile.TemporaryDirectory() as folder:
+            arpa = str(pathlib.Path(folder, "words.arpa"))
+            pathlib.Path(arpa).write_text(ARPA)
+            options = {"alpha": 0.7, "beta": 0.4, "unk_score_offset": -3.0}
+            matrix = spoken(1, "ab a b", self.labels)
+            for unigrams in None, ["ab", "b", "nowhere", "a", "bab"]:
+                theirs, ours = (its.build_ctcdecoder(self.labels, arpa, unigrams, **options) for its in (pyctcdecode, sluice.pyctcdecode))
+                files = self.same_folders(ours, theirs, matrix)
+                self.assertEqual(sorted(files), ["alphabet.json", *(f"language_model/{name}" for name in ("attrs.json", "unigrams.txt", "words.arpa"))])
+                ours.reset_params(alpha=0.1, beta=0.0)
+                with tempfile.TemporaryDirectory() as changed:
+                    ours.save_to_dir(changed)
+                    again = sluice.pyctcdecode.BeamSearchDecoderCTC.load_from_dir(changed)
+                self.assertEqual(again._language_model.serializable_attrs, {"alpha": 0.1, "beta": 0.0, "unk_score_offset": -3.0, "score_boundary": True})
+                self.assertEqual([beam[2:] for beam in again.decode_beams(matrix)], [beam[2:] for beam in ours.decode_beams(matrix)])
+            folder_of = tempfile.mkdtemp(dir=folder)
+            ours.save_to_dir(folder_of)
+            its = pathlib.Path(folder_of, "language_model")
+            (its / "words.arpa").rename(its / "words.bin")
+            (its / "words.bin").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+            with self.assertRaisesRegex(sluice.ArgumentError, "words.bin: is a binary of KenLM.*ARPA"):
+                sluice.pyctcdecode.BeamSearchDecoderCTC.load_from_dir(folder_of)
+            (its / "more.arpa").write_text(ARPA)
+            with self.assertRaisesRegex(ValueError, "must have attrs.json, unigrams.txt and one .arpa"):
+                sluice.pyctcdecode.LanguageModel.load_from_dir(its)
+
     def test_texts(self):
         """With the usual cuts."""
         labels = list(" abcdefghijklmnopqrstuvwxyz'") + [""]
