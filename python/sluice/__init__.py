@@ -17,7 +17,7 @@ from tokens to scores:
 decode(model, requests, search)     results of many requests, in their order
 generate(model, inputs, ...)        the same, with the arguments of Hugging Face's generate
 Server(model, search)               requests as they come: futures, streams of tokens, asyncio
-Greedy, BeamSearch, Sample, StochasticBeam, ParticleSample, Blockwise
+Greedy, BeamSearch, DiverseBeamSearch, Sample, StochasticBeam, ParticleSample, Blockwise
                                     searches: dataclasses with the options of the C++ library
 presets                             the beam searches of other engines
 Grammar, Catalogue                  what outputs must be
@@ -47,7 +47,7 @@ from ._tools import ToolCall, ToolCallEvent, ToolCallParser
 from ._trace import Trace
 from ._transducer import JoinerRows, PredictorRows, Transducer, TransducerNetwork, TransducerStream
 from ._watermark import WatermarkDetection, WatermarkKey, WatermarkWindow, detect_watermark
-from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint,
+from .options import (UNLIMITED, AtMaximum, BeamSearch, Blockwise, CtcBeamSearch, DiverseBeamSearch, EarlyStopping, EarlyStoppingRule, Endpoint,
                       FinishedHypotheses, Greedy, LengthLimits, LengthPenalty, LengthPenaltyKind, NoRepeatNgram, ParticleSample, Penalties, Proposal, Pruning, Sample,
                       Stage, StochasticBeam, TransducerBeam, TransducerGreedy,
                       TransducerOrder, Watermark, WatermarkPrf, WatermarkScheme)
@@ -58,7 +58,7 @@ for _error in Error, ArgumentError, RefusedError, DecodingError:
 
 __all__ = [
     "Abilities", "ArgumentError", "AtMaximum", "BeamSearch", "Bias", "BiasedPhrase", "Blockwise", "Catalogue",
-    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "Draft",
+    "CtcAlignment", "CtcBeamSearch", "CtcDecoder", "CtcStream", "Decoder", "DecodingError", "DiverseBeamSearch", "Draft",
     "EarlyStopping", "EarlyStoppingRule", "Endpoint", "Error", "FinishedHypotheses", "FramesHypothesis", "FramesResult",
     "FramesWord", "FunctionModel", "Fused", "FusionWeights", "Grammar", "Greedy", "Hypothesis", "JoinerRows", "LengthLimits",
     "LengthPenalty", "LengthPenaltyKind", "Limits", "Model", "NGramModel", "NGrams", "NoRepeatNgram",

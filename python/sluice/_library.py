@@ -44,6 +44,7 @@ CBytes = _struct("sluice_bytes", data=C.c_char_p, count=size_t)
 # Structs that come as arrays are passed by address.
 Start = C.CFUNCTYPE(C.c_int, void_p, size_t, C.POINTER(void_p), Tokens)
 StepView = C.CFUNCTYPE(C.c_int, void_p, size_t, void_p, C.POINTER(void_p), C.POINTER(size_t))
+Over = C.CFUNCTYPE(C.c_int, void_p, Tokens, size_t)
 Process = C.CFUNCTYPE(C.c_int, void_p, Tokens, size_t, C.POINTER(C.c_float), size_t)
 Release = C.CFUNCTYPE(None, void_p, size_t, Tokens)
 SourceLength = C.CFUNCTYPE(i32, void_p, void_p)
@@ -117,6 +118,7 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_prefer": [void_p, void_p],
     "bias_create": [C.POINTER(CBiasedPhrase), size_t, C.POINTER(CBiasOptions), C.POINTER(void_p)],
     "search_process": [void_p, Process, void_p],
+    "search_stop_when": [void_p, Over, void_p],
     "search_choose": [void_p, void_p],
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
     "tool_parser_create": [C.c_char_p, C.c_char_p, C.c_char_p, C.POINTER(void_p)],

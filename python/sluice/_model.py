@@ -321,7 +321,7 @@ class State:
 
     def cause_of(self, message: str) -> BaseException | None:
         """The exception behind a result whose message is this."""
-        found = re.search(r"the (?:model's \w+|processor) returned (-?\d+)$", message)
+        found = re.search(r"the (?:model's \w+|processor|stopping criterion) returned (-?\d+)$", message)
         if found is None:
             return None
         number = int(found[1])

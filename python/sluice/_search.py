@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, Process, call, create, expect, library, listed, need_numpy, path_bytes,
+from ._library import (ArgumentError, CBiasedPhrase, CBiasOptions, CGrammarOptions, Over, Process, call, create, expect, library, listed, need_numpy, path_bytes,
                        real, size_t, text_bytes, token_array, whole)
 from ._tools import json_text
 
@@ -209,8 +209,8 @@ def _no_ngrams() -> NoRepeatNgram:
 
 @dataclass(kw_only=True)
 class Search:
-    """What all searches have: the rules that their outputs obey. Use Greedy, BeamSearch, Sample, StochasticBeam,
-    ParticleSample or Blockwise.
+    """What all searches have: the rules that their outputs obey. Use Greedy, BeamSearch, DiverseBeamSearch, Sample,
+    StochasticBeam, ParticleSample or Blockwise.
     """
 
     forbidden: Sequence[Phrase] = ()
@@ -237,6 +237,9 @@ class Search:
     """Strings that end an output, wherever they begin and end within tokens (StopSequences). The model needs `token_bytes`."""
     stop_tokens: Sequence[Phrase] = ()
     """Sequences of tokens that end an output."""
+    stopping_criteria: Sequence[Callable[[list[int]], Any]] = ()
+    """Functions of the output so far that say whether it is over with its last token. Beams with `stop_at_once` call them for candidates. What one
+    raises ends its request. `generate` takes those of transformers."""
     stop_minimum: int = 0
     """The number of output tokens from which on a stop counts."""
 
@@ -287,6 +290,9 @@ class Search:
             if count == 0:
                 raise ArgumentError("sluice: stop_tokens = []: must not be empty")
             call("search_stop", made.handle, tokens, count)
+        for i, criterion in enumerate(listed(self.stopping_criteria, "stopping_criteria", "functions of tokens")):
+            made.kept.append(_over(criterion, f"stopping_criteria[{i}]", state))
+            call("search_stop_when", made.handle, made.kept[-1], None)
         for text in self._stop_bytes():
             call("search_stop_text", made.handle, text, len(text))
         if isinstance(self.stop_minimum, (int, float)) and self.stop_minimum < 0:
@@ -329,6 +335,20 @@ def _process(processor: Any, name: str, state: State) -> Any:
     return Process(process)
 
 
+def _over(criterion: Any, name: str, state: State) -> Any:
+    """A stopping criterion as the library calls it."""
+    if not callable(criterion):
+        raise TypeError(f"sluice: {name} = {criterion!r}: must be a function of tokens")
+
+    def over(_user: Any, tokens: Any, count: int) -> int:
+        try:
+            return 2 if state.stopped_by is not None else 1 if criterion(tokens[:count] if count else []) else 0
+        except BaseException as error:
+            return state.failed(error)
+
+    return Over(over)
+
+
 @contextlib.contextmanager
 def watermark_handle(watermark: Watermark) -> Iterator[int]:
     """A sluice_watermark, freed at the end."""
@@ -353,17 +373,28 @@ _default_searches: dict[type, Any] = {}
 
 def _set_all(handle: int, search: Search) -> None:
     """Sets what differs from what a new search of the library has."""
+    _set_members(handle, search, "")
+
+
+def _set_members(handle: int, search: Search, within: str) -> None:
     default = _default_searches.setdefault(type(search), type(search)())
     for member in dataclasses.fields(search):
         name, value, usual = member.name, getattr(search, member.name), getattr(default, member.name)
-        if hasattr(usual, "_options"):  # options within options
+        if isinstance(usual, Search):  # the search of each group
             if type(value) is not type(usual):
                 raise TypeError(f"{name} = {value!r}: must be {type(usual).__name__}(...)")
+            for rule in (*(one.name for one in dataclasses.fields(Search)), "n_best"):
+                if getattr(value, rule) != getattr(type(usual)(), rule):
+                    raise ArgumentError(f"sluice: {name}.{rule} = {getattr(value, rule)!r}: is for all groups: set {type(search).__name__}.{rule}")
+            _set_members(handle, value, f"{name}.")
+        elif hasattr(usual, "_options"):  # options within options
+            if type(value) is not type(usual):
+                raise TypeError(f"{within}{name} = {value!r}: must be {type(usual).__name__}(...)")
             if value != usual:
                 for its, c_name in value._options.items():
-                    _set("search_set", handle, c_name, getattr(value, its), getattr(type(usual)(), its), f"{name}.{its}")
+                    _set("search_set", handle, c_name, getattr(value, its), getattr(type(usual)(), its), f"{within}{name}.{its}")
         elif name in search._options and value != usual:
-            _set("search_set", handle, search._options[name], value, usual, name)
+            _set("search_set", handle, search._options[name], value, usual, within + name)
 
 
 def _set(function: str, handle: int, c_name: str, value: Any, usual: Any, name: str) -> None:

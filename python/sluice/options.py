@@ -222,8 +222,13 @@ class EarlyStopping:
     """See EarlyStoppingRule."""
     patience: float = 1
     """(CTranslate2; Kasai et al. 2022); rounded, at least 1."""
+    ended_first: bool = False
+    """As Hugging Face before 4.50, and its group beam search: heuristic and never_early compare the best candidate of the
+    step, even if it has just ended; at the maximum length the places of those that end are filled as at any other, and
+    the live hypotheses join only if no rule stops the search.
+    """
 
-    _options: ClassVar[dict[str, str]] = {"rule": "early_stopping", "patience": "patience"}
+    _options: ClassVar[dict[str, str]] = {"rule": "early_stopping", "patience": "patience", "ended_first": "ended_first"}
     Rule: ClassVar[type[EarlyStoppingRule]] = EarlyStoppingRule
 
 
@@ -366,11 +371,44 @@ class BeamSearch(Search):
     """The i-th best child of a parent (from 0) is ranked i times this lower, and so are its own children (Li and Jurafsky
     2016: diverse beams); >= 0. Scores do not include it.
     """
+    stop_at_once: bool = False
+    """A candidate that completes a stop of a processor (StopSequences) ends in that step, as one in eos does, and its
+    place is filled (Hugging Face); else it keeps its place until the next. Not beside processors that add to scores
+    (Bias).
+    """
     stage: Stage | str = Stage.after_softmax
     """When eos (output too short) and tokens never generated are forbidden."""
 
-    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "finished": "finished", "at_maximum": "at_maximum", "surplus": "surplus", "prefix_scored": "prefix_scored", "guard_prefix": "guard_prefix", "one_end": "one_end", "candidates": "candidates", "sibling_penalty": "sibling_penalty", "stage": "stage"}
+    _options: ClassVar[dict[str, str]] = {"width": "width", "n_best": "n_best", "finished": "finished", "at_maximum": "at_maximum", "surplus": "surplus", "prefix_scored": "prefix_scored", "guard_prefix": "guard_prefix", "one_end": "one_end", "candidates": "candidates", "sibling_penalty": "sibling_penalty", "stop_at_once": "stop_at_once", "stage": "stage"}
     _kind: ClassVar[str] = "beam"
+
+
+@dataclass(kw_only=True)
+class DiverseBeamSearch(Search):
+    """Several beam searches of one sentence, one after the other at every step. A token costs each group `penalty` for
+    every live hypothesis of an earlier group that has just taken it, also in the step in which that group ends
+    (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in fairseq and Hugging Face: log_prob and score of a
+    hypothesis include the penalties of its tokens). The first group is the plain beam search of its width. Each group
+    ends and keeps its finished hypotheses independently.
+
+    Costs as much as one BeamSearch of the total width, with longer lists: group g asks for g * width more tokens.
+    """
+
+    search: BeamSearch = field(default_factory=BeamSearch)
+    """For each group."""
+    groups: int = 2
+    """>= 1."""
+    penalty: float = 0.5
+    """>= 0; 0: every group finds the same hypotheses."""
+    n_best: int = 1
+    """Across all groups; in [1, groups * width]."""
+    padding: int = -1
+    """What a group that is over takes at every further step, `width` times, as in Hugging Face, where its lines are
+    padded; -1: nothing.
+    """
+
+    _options: ClassVar[dict[str, str]] = {"groups": "groups", "penalty": "diversity_penalty", "n_best": "n_best", "padding": "padding"}
+    _kind: ClassVar[str] = "diverse"
 
 
 @dataclass(kw_only=True)

@@ -31,7 +31,7 @@ def huggingface(width: int, length_penalty: float = 1, early: EarlyStoppingRule 
     """Hugging Face transformers' beam search (4.50 and later). early: its early_stopping; False is heuristic, True count, "never"
     never_early."""
     return BeamSearch(width=width, penalty=LengthPenalty(alpha=length_penalty), early_stopping=EarlyStopping(rule=early),
-                      at_maximum=AtMaximum.truncate, surplus=True).replace(**changes)
+                      at_maximum=AtMaximum.truncate, surplus=True, stop_at_once=True).replace(**changes)
 
 
 def sockeye(width: int, alpha: float = 1, beta: float = 0, **changes: Any) -> BeamSearch:

@@ -20,6 +20,7 @@
 #include <sluice/search/beam_search.hpp>
 #include <sluice/search/constrained_beam_search.hpp>
 #include <sluice/search/constraints.hpp>
+#include <sluice/search/diverse_beam_search.hpp>
 #include <sluice/search/greedy.hpp>
 #include <sluice/search/length.hpp>
 #include <sluice/search/particle_sample.hpp>
@@ -50,7 +51,7 @@ struct GrammarPotential : Indicator<Structure> {
   }
 };
 using Particles = ParticleSample<GrammarPotential>;
-using AnySearch = std::variant<Greedy, Beam, Sample, StochasticBeam, Blockwise<>, Particles>;
+using AnySearch = std::variant<Greedy, Beam, DiverseBeamSearch, Sample, StochasticBeam, Blockwise<>, Particles>;
 
 /// A processor of the caller's.
 struct Callback {
@@ -68,10 +69,35 @@ struct Callback {
   }
 };
 
+/// Stopping criteria of the caller's.
+struct Criteria {
+  static constexpr std::string_view name = "sluice_over";
+  struct One {
+    sluice_over function = nullptr;
+    void* user = nullptr;
+  };
+  struct State {};
+  std::vector<One> all;
+  std::int32_t first = 0, minimum = 0;  // first: the index of its first stop
+
+  State initial(Sentence const&) const { return {}; }
+  State next(State, Token) const { return {}; }
+  void edit(State, Output const&, std::vector<Edit>&) const {}
+  std::int32_t stop(State, Output const& output) const {
+    if (static_cast<std::int64_t>(output.tokens.size()) < minimum) return -1;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto const told = all[i].function(all[i].user, output.tokens.data(), output.tokens.size());
+      if (told != 0 && told != 1) throw std::runtime_error("the stopping criterion returned " + std::to_string(told));
+      if (told == 1) return first + static_cast<std::int32_t>(i);
+    }
+    return -1;
+  }
+};
+
 /// A search, and what its processors are made of.
 struct SearchOptions {
-  std::variant<Greedy, BeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>, TransducerBeam<>,
-               TransducerGreedy<>>
+  std::variant<Greedy, BeamSearch, DiverseBeamSearch, Sample, StochasticBeam, Blockwise<>, Particles, CtcBeamSearch<>,
+               TransducerBeam<>, TransducerGreedy<>>
       plain;
   std::vector<Phrase> demanded{}, forbidden{};
   Penalties penalties{};
@@ -80,6 +106,7 @@ struct SearchOptions {
   InCatalogue items{};
   Bias bias{};
   std::vector<Callback> callbacks{};
+  std::vector<Criteria::One> criteria{};
   std::vector<Phrase> stop_tokens{};
   std::vector<std::string> stop_strings{};
   std::int32_t stop_minimum = 0;
@@ -117,6 +144,11 @@ struct SearchOptions {
       return marked;
     }
     if (auto const* const greedy = std::get_if<Greedy>(&plain)) return *greedy;
+    if (auto const* const groups = std::get_if<DiverseBeamSearch>(&plain)) {
+      auto each = *groups;
+      each.search.n_best = each.search.width;
+      return each;
+    }
     if (auto const* const drawing = std::get_if<StochasticBeam>(&plain)) return *drawing;
     if (auto const* const blocks = std::get_if<Blockwise<>>(&plain)) return *blocks;
     return Beam{.beam = std::get<BeamSearch>(plain), .constraints = Phrases(demanded)};
@@ -134,6 +166,9 @@ struct SearchOptions {
     if (marks) all.push_back(GreenList{watermark});
     for (auto const& one : callbacks) all.push_back(one);
     if (!stop_tokens.empty() || !stop_strings.empty()) all.push_back(stops(bytes));
+    if (!criteria.empty())
+      all.push_back(
+          Criteria{criteria, static_cast<std::int32_t>(stop_tokens.size() + stop_strings.size()), stop_minimum});
     return all;
   }
 };
@@ -193,7 +228,7 @@ inline void set(Pruning& pruning, Setter& to) {
 }
 inline void set(EarlyStopping& early_stopping, Setter& to) {
   to("early_stopping", early_stopping.rule, EarlyStopping::Rule::never_early);
-  to("patience", early_stopping.patience);
+  to("patience", early_stopping.patience), to("ended_first", early_stopping.ended_first);
 }
 inline void set(Penalties& penalties, Setter& to) {
   to("repetition_penalty", penalties.repetition), to("frequency_penalty", penalties.frequency);
@@ -213,7 +248,12 @@ inline void set(BeamSearch& beam, Setter& to) {
   to("at_maximum", beam.at_maximum, AtMaximum::drop);
   to("surplus", beam.surplus), to("prefix_scored", beam.prefix_scored), to("guard_prefix", beam.guard_prefix);
   to("one_end", beam.one_end), to("candidates", beam.candidates), to("sibling_penalty", beam.sibling_penalty);
-  to("stage", beam.stage, Stage::after_softmax);
+  to("stop_at_once", beam.stop_at_once), to("stage", beam.stage, Stage::after_softmax);
+}
+inline void set(DiverseBeamSearch& diverse, Setter& to) {
+  set(diverse.search, to);
+  to("groups", diverse.groups), to("diversity_penalty", diverse.penalty), to("n_best", diverse.n_best);
+  to("padding", diverse.padding);
 }
 inline void set(Sample& sample, Setter& to) {
   set(sample.length, to);

@@ -149,6 +149,7 @@ sluice_status sluice_search_create(char const* kind, sluice_search** search) {
     auto& made = not_null(search, "search");
     if (wanted == "greedy") made = new sluice_search{{.plain = sluice::Greedy{}}};
     else if (wanted == "beam") made = new sluice_search{{.plain = sluice::BeamSearch{}}};
+    else if (wanted == "diverse") made = new sluice_search{{.plain = sluice::DiverseBeamSearch{}}};
     else if (wanted == "sample") made = new sluice_search{{.plain = sluice::Sample{}}};
     else if (wanted == "stochastic") made = new sluice_search{{.plain = sluice::StochasticBeam{}}};
     else if (wanted == "blockwise") made = new sluice_search{{.plain = sluice::Blockwise<>{}}};
@@ -158,7 +159,8 @@ sluice_status sluice_search_create(char const* kind, sluice_search** search) {
     else if (wanted == "transducer_greedy") made = new sluice_search{{.plain = sluice::TransducerGreedy<>{}}};
     else
       require(false, "kind", wanted,
-              "must be greedy, beam, sample, stochastic, blockwise, particles, ctc, transducer or transducer_greedy");
+              "must be greedy, beam, diverse, sample, stochastic, blockwise, particles, ctc, transducer or "
+              "transducer_greedy");
     return SLUICE_OK;
   });
 }
@@ -273,6 +275,15 @@ sluice_status sluice_search_process(sluice_search* search, sluice_process proces
     auto& its = not_null(search, "search");
     sluice::require(process != nullptr, "process", "null", "must be a function");
     its.options.callbacks.push_back({process, user});
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_search_stop_when(sluice_search* search, sluice_over over, void* user) {
+  return guarded([&] {
+    auto& its = not_null(search, "search");
+    sluice::require(over != nullptr, "over", "null", "must be a function");
+    its.options.criteria.push_back({over, user});
     return SLUICE_OK;
   });
 }

@@ -721,6 +721,63 @@ static void processes(table* t) {
   sluice_search_free(search), sluice_search_free(fails);
 }
 
+static int after_four(void* user, sluice_token const* tokens, size_t count) {
+  if (user != NULL && count > 2) return *(int const*)user;
+  return tokens[count - 1] == 4;
+}
+
+/* Criteria of the caller's, in a beam that asks them of candidates; and groups of beams. */
+static void stops_when(table* t) {
+  sluice_model_functions const functions = table_functions(t, 0);
+  sluice_model* model = NULL;
+  sluice_search *const search = made("beam"), *const fails = made("greedy"), *const groups = made("diverse");
+  sluice_results* results = NULL;
+  uint64_t const source = 1;
+  sluice_request request = sluice_request_init();
+  sluice_result const* result = NULL;
+  sluice_token const never[] = {7, 7, 7, 7};
+  size_t i, k, stopped = 0;
+  int some = 17;
+  request.source = &source;
+  REFUSED(sluice_search_stop_when(NULL, after_four, NULL), "search");
+  REFUSED(sluice_search_stop_when(search, NULL, NULL), "over = null");
+  CHECK(sluice_search_stop_when(search, after_four, NULL) == SLUICE_OK);
+  CHECK(sluice_search_stop(search, never, 4) == SLUICE_OK);
+  CHECK(sluice_search_set(search, "n_best", 4) == SLUICE_OK &&
+        sluice_search_set(search, "min_length", 0) == SLUICE_OK &&
+        sluice_search_set(search, "max_length", 9) == SLUICE_OK &&
+        sluice_search_set(search, "stop_at_once", 1) == SLUICE_OK);
+  CHECK(sluice_search_stop_when(fails, after_four, &some) == SLUICE_OK);
+  CHECK(sluice_search_set(fails, "min_length", 6) == SLUICE_OK &&
+        sluice_search_set(fails, "max_length", 9) == SLUICE_OK);
+  CHECK(sluice_search_set(groups, "width", 2) == SLUICE_OK && sluice_search_set(groups, "groups", 3) == SLUICE_OK &&
+        sluice_search_set(groups, "n_best", 6) == SLUICE_OK &&
+        sluice_search_set(groups, "max_length", 9) == SLUICE_OK &&
+        sluice_search_set(groups, "diversity_penalty", 2) == SLUICE_OK &&
+        sluice_search_set(groups, "padding", 0) == SLUICE_OK);
+  CHECK(sluice_model_create(&functions, &model) == SLUICE_OK);
+  CHECK(sluice_decode(model, search, &request, 1, 1, &results) == SLUICE_OK);
+  result = sluice_results_at(results, 0);
+  CHECK(result->count > 0);
+  for (i = 0; i < result->count; ++i) {
+    sluice_hypothesis const* const h = &result->hypotheses[i];
+    for (k = 0; k + 1 < h->count; ++k) CHECK(h->tokens[k] != 4);
+    CHECK((h->tokens[h->count - 1] == 4) == (h->stop == 1));
+    stopped += h->stop == 1;
+  }
+  CHECK(stopped > 0);
+  sluice_results_free(results);
+  CHECK(sluice_decode(model, fails, &request, 1, 1, &results) == SLUICE_OK);
+  result = sluice_results_at(results, 0);
+  CHECK(strcmp(result->failure, "search") == 0 && strcmp(result->message, "the stopping criterion returned 17") == 0);
+  sluice_results_free(results);
+  CHECK(sluice_decode(model, groups, &request, 1, 1, &results) == SLUICE_OK);
+  result = sluice_results_at(results, 0);
+  CHECK(result->count == 6 && result->hypotheses[0].score >= result->hypotheses[5].score);
+  sluice_results_free(results), sluice_model_free(model);
+  sluice_search_free(search), sluice_search_free(fails), sluice_search_free(groups);
+}
+
 /* What is wrong with boosted phrases. */
 static void prefers(void) {
   static sluice_token const tokens[] = {5, 6};
@@ -1011,6 +1068,7 @@ int main(void) {
   names(t);
   parses();
   processes(t);
+  stops_when(t);
   prefers();
   chooses(t);
   stops(t);

@@ -120,9 +120,11 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
     auto const minimum = round % 4 == 0 ? 3 : 0;
     BeamSearch beam{.width = 400, .n_best = 12, .length = {.min = minimum, .max = 6}, .penalty = {.alpha = 0.7}};
     if (round % 2 == 0) beam.at_maximum = AtMaximum::truncate;
+    beam.stop_at_once = round % 5 < 2;  // then the score counts no end behind the stop
     Universe const universe{.minimum = minimum, .maximum = 6, .must_finish = round % 2 != 0, .prefix = prefix};
     auto const expected = n_best(all_cut(table, 7, universe, stops), 12, [&](Sequence const& s) {
-      auto const end = table.ends(s.tokens.back()) || !s.finished || s.tokens.size() == 6 ? 0 : 1;
+      auto const none = beam.stop_at_once || table.ends(s.tokens.back()) || !s.finished || s.tokens.size() == 6;
+      auto const end = none ? 0 : 1;
       return beam.penalty.score(s.log_prob, static_cast<std::int32_t>(s.tokens.size()) + end);
     });
     using Stopped = Processed<BeamSearch>;
@@ -131,6 +133,89 @@ TEST_CASE("a wide beam under stops finds the best of all outputs cut at their fi
     check_n_best(results.at(0), expected);
     check_stopped(results.at(0), StopSequences(stops), table, 7, prefix, static_cast<std::size_t>(minimum));
   }
+}
+
+namespace {
+
+/// Hugging Face's beam under stops, restated over whole lists: candidates that complete one leave as those in eos do.
+std::vector<Hypothesis> beam_at_once(Table const& table, std::uint64_t seed, BeamSearch const& beam,
+                                     StopOptions const& stops) {
+  auto const width = static_cast<std::size_t>(beam.width);
+  auto const ends = static_cast<std::size_t>(table.ends(eos)) + (table.second_eos >= 0 ? 1u : 0u);
+  std::vector<Hypothesis> live(1), out;
+  std::vector<double> line(static_cast<std::size_t>(table.size));
+  auto const better = [](Hypothesis const& a, Hypothesis const& b) { return a.log_prob > b.log_prob; };
+  auto const by_score = [](Hypothesis const& a, Hypothesis const& b) { return a.score > b.score; };
+  for (std::int32_t length = 1; length <= beam.length.max && !live.empty(); ++length) {
+    std::vector<Hypothesis> found, next;
+    for (auto const& parent : live) {
+      table.log_probs(seed, parent.tokens, line);
+      for (Token v = 0; v < table.size; ++v) {
+        if (!table.possible(v) || (table.ends(v) && length <= beam.length.min)) continue;
+        auto& child = found.emplace_back(parent);
+        child.tokens.push_back(v), child.log_prob += line[static_cast<std::size_t>(v)];
+        child.score = child.log_prob / std::pow(length, beam.penalty.alpha);
+        auto const first = static_cast<std::size_t>(std::max(beam.length.min, stops.minimum));
+        child.stop = table.ends(v) ? -1 : first_stop(stops, child.tokens, 0, first).stop;
+        child.finished = table.ends(v) || child.stop >= 0;
+      }
+    }
+    std::ranges::stable_sort(found, better);
+    found.resize(std::min(found.size(), width * (1 + ends)));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      auto const joins = found[i].finished || length == beam.length.max;
+      if (joins && i < width) out.push_back(found[i]);
+      if (!found[i].finished && next.size() < width) next.push_back(found[i]);
+    }
+    live = next;
+    std::ranges::stable_sort(out, by_score);
+    out.resize(std::min(out.size(), width));
+    if (out.size() == width && !live.empty() &&
+        (beam.early_stopping.rule == EarlyStopping::Rule::count ||
+         live[0].log_prob / std::pow(length, beam.penalty.alpha) <= out.back().score))
+      break;
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a stop at once leaves its place to another hypothesis, as in Hugging Face", "[stop_sequences]") {
+  std::mt19937_64 random(9);
+  std::size_t stopped = 0, filled = 0;
+  for (int round = 0; round < times(200); ++round) {
+    auto table = random_table(random, static_cast<std::int32_t>(6 + random() % 6));
+    table.order = -1, table.levels = 0;  // no ties
+    auto const stops = random_stops(random, table);
+    auto beam = presets::huggingface(static_cast<std::int32_t>(1 + random() % 5), static_cast<double>(random() % 3) / 2,
+                                     random() % 3 == 0 ? EarlyStopping::Rule::count : EarlyStopping::Rule::heuristic);
+    beam.n_best = beam.width, beam.length = {.min = random() % 3 == 0 ? 3 : 0, .max = 7};
+    using Stopped = Processed<BeamSearch>;
+    auto later = beam;
+    later.stop_at_once = false;
+    auto const results = run<everything>(table, some<Stopped>(5), Stopped{beam, StopSequences(stops)});
+    auto const others = run<everything>(table, some<Stopped>(5), Stopped{later, StopSequences(stops)});
+    auto const constrained = run<everything>(
+        table, some<Processed<ConstrainedBeamSearch<>>>(5),
+        Processed<ConstrainedBeamSearch<>>{ConstrainedBeamSearch<>{.beam = beam}, StopSequences(stops)});
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      INFO("round " << round << ", sentence " << i);
+      auto const expected = beam_at_once(table, i, beam, stops);
+      REQUIRE(results[i].hypotheses.size() == expected.size());
+      CHECK(identical(results[i], constrained[i]));
+      filled += !same_outputs(results[i], others[i]);
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        auto const& h = results[i].hypotheses[k];
+        INFO(text(h.tokens) << " for " << text(expected[k].tokens));
+        CHECK((h.tokens == expected[k].tokens && h.stop == expected[k].stop && h.finished == expected[k].finished));
+        CHECK((std::abs(h.score - expected[k].score) < 1e-4 && std::abs(h.log_prob - expected[k].log_prob) < 1e-4));
+        CHECK((h.log_probs.size() == h.tokens.size()));
+        stopped += h.stop >= 0;
+      }
+    }
+  }
+  CHECK(stopped > times(300u));
+  CHECK(filled > times(50u));
 }
 
 TEST_CASE("what stops behind a line that is run for its forks takes no place of others", "[stop_sequences]") {

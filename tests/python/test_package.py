@@ -76,13 +76,15 @@ class Options(unittest.TestCase):
 
     def test_every_option_reaches_the_library(self):
         """A value that cannot be, or another one, of every option: the call that sets it knows its name."""
-        for kind in (sluice.Greedy, sluice.BeamSearch, sluice.Sample, sluice.StochasticBeam, sluice.Blockwise, sluice.ParticleSample,
+        for kind in (sluice.Greedy, sluice.BeamSearch, sluice.DiverseBeamSearch, sluice.Sample, sluice.StochasticBeam, sluice.Blockwise, sluice.ParticleSample,
                      sluice.CtcBeamSearch, sluice.TransducerBeam):
             handle = _library.create("search_create", kind._kind.encode())
             names = dict(kind._options)
             for member in dataclasses.fields(kind):
                 part = getattr(kind(), member.name)
                 names |= {f"{member.name}.{its}": c for its, c in getattr(part, "_options", {}).items()}
+                for one in dataclasses.fields(part) if isinstance(part, sluice.Search) else ():
+                    names |= {f"{member.name}.{one.name}.{its}": c for its, c in getattr(getattr(part, one.name), "_options", {}).items()}
             self.assertGreater(len(names), 8)
             for name, c_name in names.items():
                 _library.call("search_set", handle, c_name.encode(), 1.0)

@@ -308,6 +308,8 @@ TEST_CASE("options of best first", "[best_first]") {
           "finished = shrink: the room for one length would depend on what has ended before: must be set_aside");
   EarlyStopping const exact{.rule = EarlyStopping::Rule::exact};
   refused({.early_stopping = exact, .one_end = true}, "one_end = true: is not there: must be false");
+  refused({.early_stopping = {.rule = EarlyStopping::Rule::exact, .ended_first = true}},
+          "early_stopping.ended_first = true: is not there: must be false");
   refused({.early_stopping = exact, .sibling_penalty = 1},
           "sibling_penalty = 1.000000: ranks by something else than log-probability: must be 0");
   refused({.pruning = {.relative_local_threshold = 0.5}, .early_stopping = exact},

@@ -41,17 +41,19 @@ std::vector<std::vector<Token>> greedy_groups(std::uint64_t seed, int groups, do
     for (std::size_t g = 0; g < outputs.size(); ++g) {
       if (over[g]) continue;
       table.log_probs(seed, outputs[g], line);
-      Token best = eos;
-      auto most = -1e9;
+      Token best = eos, second = -1;  // second: the best that is no end
+      auto most = -1e9, most_of_others = -1e9;
       for (Token v = eos; v < table.size; ++v) {
         if (step + 1 == longest && v != eos) continue;
         auto const cost =
             step + 1 == longest ? 0.0 : penalty * static_cast<double>(std::count(taken.begin(), taken.end(), v));
-        if (line[static_cast<std::size_t>(v)] - cost > most) most = line[static_cast<std::size_t>(v)] - cost, best = v;
+        auto const value = line[static_cast<std::size_t>(v)] - cost;
+        if (value > most) most = value, best = v;
+        if (v != eos && value > most_of_others) most_of_others = value, second = v;
       }
       outputs[g].push_back(best);
       over[g] = best == eos;
-      if (!over[g]) taken.push_back(best);
+      if (second >= 0) taken.push_back(second);  // what goes on, if the group does
     }
   }
   return outputs;

@@ -27,16 +27,20 @@ struct NaiveGroups {
   std::vector<NaiveBeam> groups;
 
   bool over() const { return std::ranges::all_of(groups, &NaiveBeam::over); }
-  /// Steps each group in turn; a token costs what the live hypotheses of earlier groups have just taken.
+  /// Steps each group in turn; a token costs what the live hypotheses of earlier groups have just taken, or, of groups that were over,
+  /// the padding.
   void step() {
     std::vector<Token> taken;
     for (auto& group : groups) {
-      if (group.over) continue;
+      if (group.over) {
+        taken.insert(taken.end(), static_cast<std::size_t>(search.search.width), search.padding);
+        continue;
+      }
       group.cost = [&](Token token) {
         return static_cast<float>(search.penalty * static_cast<double>(std::ranges::count(taken, token)));
       };
       group.step();
-      for (auto const& one : group.beam)
+      for (auto const& one : group.went_on)
         if (!one.ended) taken.push_back(one.tokens.back());
     }
   }
@@ -74,6 +78,7 @@ TEST_CASE("diverse groups plan and answer as plain accounts of their beams do", 
                              .groups = 1 + static_cast<std::int32_t>(random() % 4),
                              .penalty = static_cast<double>(random() % 5) / 4};
     search.search.n_best = search.search.width;
+    if (random() % 2 == 0) search.padding = static_cast<Token>(random() % 4);
     search.n_best = 1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(search.slot_count()));
     search.check();
     auto const first = sentence.told();

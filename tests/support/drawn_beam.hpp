@@ -28,6 +28,7 @@ inline BeamSearch any_beam(std::mt19937_64& random, std::int32_t prefix) {
     search.early_stopping.rule =
         random() % 2 == 0 ? EarlyStopping::Rule::count : static_cast<EarlyStopping::Rule>(random() % 5);
     if (random() % 4 == 0) search.early_stopping.finished = 1 + below(9);
+    search.early_stopping.ended_first = random() % 4 == 0;
     if (random() % 4 == 0) search.early_stopping.patience = 0.3 + below(20) / 10.0;
     search.at_maximum = static_cast<AtMaximum>(random() % 5);
     search.surplus = random() % 2 == 0, search.prefix_scored = random() % 3 > 0;

@@ -31,6 +31,8 @@ struct NaiveBeam {
   BeamSearch options;
   std::function<float(Token)> cost = {};  // the penalty of a token in this step; null: none
   std::vector<One> beam{One{}}, out{};    // best first; in the order in which they ended
+  std::vector<One> went_on{};             // the beam of the last step, also if that was the last one
+  double best_found = 0;                  // log-probability of that step's best candidate
   std::int32_t prefix = 0, generated = 0;
   bool top_ended = false, over = false;
 
@@ -72,11 +74,12 @@ struct NaiveBeam {
     auto found = candidates();
     std::ranges::stable_sort(found, [](One const& a, One const& b) { return a.value > b.value; });
     found.resize(std::min(found.size(), looked_at()));
+    best_found = found.empty() ? -std::numeric_limits<double>::infinity() : found[0].log_prob;
     auto next = survivors(found);
     ++generated;
     prune(next);
     auto const full = generated >= options.length.max;
-    beam = std::move(next);
+    beam = went_on = std::move(next);
     if (full || beam.empty() || stops()) close(full);
   }
 
@@ -172,7 +175,7 @@ struct NaiveBeam {
     for (auto i = first; i < found.size(); ++i) {
       auto one = found[i];
       auto const fits = i < width;
-      if (aside && last() && !fits) break;
+      if (aside && last() && !fits && !options.early_stopping.ended_first) break;
       if (options.finished == FinishedHypotheses::shrink && one.ended) {
         out.push_back(one);
       } else if (aside && one.ended) {
@@ -232,16 +235,18 @@ struct NaiveBeam {
     auto const at = options.early_stopping.rule == EarlyStopping::Rule::never_early && penalty.alpha > 0
                         ? options.length.max
                         : generated;
-    return penalty.score(beam[0].log_prob, at) <= nth(options.width);
+    return penalty.score(options.early_stopping.ended_first ? best_found : beam[0].log_prob, at) <= nth(options.width);
   }
 
   void close(bool full) {
     auto const endless = sentence.vocabulary.eos.empty();
     std::size_t cut = 0;
+    auto const closed = options.early_stopping.ended_first && !beam.empty() && stops();
     for (auto one : beam) {
       auto const joins = one.ended ? full || options.finished == FinishedHypotheses::stay
-                                   : full && (endless || options.at_maximum == AtMaximum::truncate ||
-                                              (options.at_maximum == AtMaximum::best_unfinished && cut == 0));
+                                   : full && !closed &&
+                                         (endless || options.at_maximum == AtMaximum::truncate ||
+                                          (options.at_maximum == AtMaximum::best_unfinished && cut == 0));
       if (!joins) continue;
       if (!one.ended) one.finished = endless, ++cut;
       out.push_back(one);

@@ -128,7 +128,7 @@ SLUICE_API void sluice_model_free(sluice_model* model);
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sluice_search sluice_search;
-/* kind: "greedy", "beam", "sample", "stochastic" (a beam that draws without replacement), "blockwise" (greedy in blocks of guesses:
+/* kind: "greedy", "beam", "diverse" (groups of beams that avoid each other), "sample", "stochastic" (a beam that draws without replacement), "blockwise" (greedy in blocks of guesses:
  * needs a model with SLUICE_BLOCKS and SLUICE_ROLL_BACK) or "particles" (samples with weights, as often as the model has them among those
  * that match the grammar: docs/unbiased.md); "ctc" (for matrices of frames: sluice_ctc_decode), "transducer" or "transducer_greedy" (sluice_transducer_decode). */
 SLUICE_API sluice_status sluice_search_create(char const* kind, sluice_search** search);
@@ -138,13 +138,14 @@ SLUICE_API void sluice_search_free(sluice_search* search);
  * For every kind: min_length, max_length, min_factor, max_factor, extra; repetition_penalty, frequency_penalty,
  * presence_penalty, penalty_window, penalty_prompt (Penalties), no_repeat_ngram, stop_minimum. For greedy and beam: penalty (0 none,
  * 1 average, 2 gnmt), alpha, beta, word_penalty, stage. For greedy: scores. For beam: width, n_best, finished, at_maximum, surplus, prefix_scored,
- * guard_prefix, one_end, candidates, sibling_penalty; early_stopping (EarlyStopping::Rule), patience; absolute_threshold,
- * relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For sample: temperature,
+ * guard_prefix, one_end, candidates, sibling_penalty, stop_at_once; early_stopping (EarlyStopping::Rule), patience, ended_first;
+ * absolute_threshold, relative_threshold, relative_local_threshold, max_per_parent, below_finished (Pruning). For diverse: those of beam,
+ * of each group, but n_best of all groups together; groups, diversity_penalty, padding. For sample: temperature,
  * top_k, top_p, min_p, typical, top_n_sigma, min_keep, samples, distinct. For stochastic: width, temperature. For
  * blockwise: block, adaptive, cost, branches, nodes. For particles: particles, proposal (0 model, 1 rejection, 2 product), resample_below,
  * tries, looks, temperature, distinct. */
 SLUICE_API sluice_status sluice_search_set(sluice_search* search, char const* name, double value);
-/* The output must contain this phrase; for beam. Copied. */
+/* The output must contain this phrase; for kind "beam". Copied. */
 SLUICE_API sluice_status sluice_search_demand(sluice_search* search, sluice_token const* tokens, size_t count);
 /* The output must not contain this phrase. Copied. */
 SLUICE_API sluice_status sluice_search_forbid(sluice_search* search, sluice_token const* tokens, size_t count);
@@ -259,6 +260,12 @@ SLUICE_API sluice_status sluice_search_prefer(sluice_search* search, sluice_bias
 typedef int (*sluice_process)(void* user, sluice_token const* tokens, size_t count, float* scores, size_t vocabulary);
 /* Adds a processor, behind those that the search has; all others act before it. It is called by the thread that calls the model. */
 SLUICE_API sluice_status sluice_search_process(sluice_search* search, sluice_process process, void* user);
+
+/* A stopping criterion: whether an output is over with its last token. `tokens` as above. Returns 1 or 0; anything else ends the request. */
+typedef int (*sluice_over)(void* user, sluice_token const* tokens, size_t count);
+/* Outputs end where the function says so; from "stop_minimum" tokens on. sluice_hypothesis.stop counts the functions behind sequences and
+ * strings. Beams ask it for candidates, too (option stop_at_once). It is called by the thread that calls the model. */
+SLUICE_API sluice_status sluice_search_stop_when(sluice_search* search, sluice_over over, void* user);
 
 /* ---- catalogues ------------------------------------------------------------------------------------------------------------ */
 

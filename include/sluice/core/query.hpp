@@ -118,6 +118,17 @@ class TokenSet {
 
 namespace detail {
 
+/// Says where outputs end, of the candidates of a step.
+struct CandidateStops {
+  CandidateStops() = default;
+  CandidateStops(CandidateStops const&) = delete;
+  CandidateStops& operator=(CandidateStops const&) = delete;
+  virtual std::int32_t stop(std::size_t line, Token token) = 0;
+
+ protected:
+  ~CandidateStops() = default;
+};
+
 /// Changes the scores of a whole line in place.
 struct LineProcessor {
   LineProcessor() = default;
@@ -239,6 +250,15 @@ class Expansion {
             e.impossible};
   }
   Line back() const { return (*this)[size() - 1]; }
+  /// The index of the stop that a candidate of line i completes, as processors say; -1: none. Only a search that says
+  /// how often it asks (BeamSearch::stops_asked) is answered.
+  std::int32_t stop(std::size_t i, Token token) const { return stops_ == nullptr ? -1 : stops_->stop(i, token); }
+  /// The same answers, and who knows of stops.
+  Expansion with(detail::CandidateStops& stops) const {
+    auto made = *this;
+    made.stops_ = &stops;
+    return made;
+  }
   /// Only the lines first .. first + count - 1.
   Expansion window(std::size_t first, std::size_t count) const {
     return {entries_.subspan(first, count), best_, probes_};
@@ -254,6 +274,7 @@ class Expansion {
   std::span<Entry const> entries_;
   std::span<Candidate const> best_;
   std::span<float const> probes_;
+  detail::CandidateStops* stops_ = nullptr;
 };
 
 // clang-format off

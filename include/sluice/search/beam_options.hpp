@@ -85,6 +85,10 @@ struct EarlyStopping {
   Rule rule = Rule::count;
   std::int32_t finished = 0;  ///< for Rule::count; 0 = patience times width
   double patience = 1;        ///< (CTranslate2; Kasai et al. 2022); rounded, at least 1
+  /// As Hugging Face before 4.50, and its group beam search: heuristic and never_early compare the best candidate of the
+  /// step, even if it has just ended; at the maximum length the places of those that end are filled as at any other, and
+  /// the live hypotheses join only if no rule stops the search.
+  bool ended_first = false;
 
   /// The number of hypotheses that must end under Rule::count, for a beam of this width.
   SLUICE_LAZY std::int32_t needed(std::int32_t width) const {

@@ -53,6 +53,10 @@ struct BeamSearch {
   double sibling_penalty = 0;   ///< the i-th best child of a parent (from 0) is ranked i times this lower, and so are
                                 ///< its own children (Li and Jurafsky 2016: diverse beams); >= 0. Scores do not include
                                 ///< it
+  bool stop_at_once =
+      false;  ///< a candidate that completes a stop of a processor (StopSequences) ends in that step, as
+              ///< one in eos does, and its place is filled (Hugging Face); else it keeps its place
+              ///< until the next. Not beside processors that add to scores (Bias)
   Stage stage = Stage::after_softmax;  ///< when eos (output too short) and tokens never generated are forbidden
 
   using State = detail::BeamState;
@@ -83,6 +87,14 @@ struct BeamSearch {
   }
 
   std::int32_t slot_count() const { return width; }
+  /// Of how many candidates of a step it asks Expansion::stop; 0: of none.
+  SLUICE_LAZY std::int32_t stops_asked(Sentence const& sentence) const {
+    auto const ends = static_cast<std::int32_t>(sentence.vocabulary->eos.size());
+    auto const looked_at = finished != FinishedHypotheses::set_aside ? width
+                           : candidates != 0                         ? candidates
+                                                                     : width * (1 + ends);
+    return stop_at_once ? (std::min)(looked_at, pruning.max_per_parent) : 0;
+  }
 
   SLUICE_LAZY void begin(State& s, Sentence const& sentence) const { detail::beam_loop::begin(*this, s, sentence); }
   SLUICE_LAZY void plan(State& s, Plan& plan) const { detail::beam_loop::plan(*this, s, plan); }

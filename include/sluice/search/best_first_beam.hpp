@@ -79,6 +79,7 @@ struct BestFirstBeam {
     require(beam.finished == FinishedHypotheses::set_aside, "finished", name(beam.finished),
             "the room for one length would depend on what has ended before: must be set_aside");
     require(!beam.one_end, "one_end", "true", "is not there: must be false");
+    require(!beam.early_stopping.ended_first, "early_stopping.ended_first", "true", "is not there: must be false");
     require(beam.sibling_penalty <= 0, "sibling_penalty", beam.sibling_penalty,
             "ranks by something else than log-probability: must be 0");
     auto const& penalty = beam.penalty;

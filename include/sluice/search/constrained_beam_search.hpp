@@ -72,6 +72,10 @@ struct ConstrainedBeamSearch {
             "needs FinishedHypotheses::set_aside");
   }
   std::int32_t slot_count() const { return beam.slot_count(); }
+  /// As BeamSearch's, without constraints; with them it does not ask.
+  std::int32_t stops_asked(Sentence const& sentence) const {
+    return detail::trivial(constraints) ? beam.stops_asked(sentence) : 0;
+  }
   void insert_into(TokenSet& set) const { detail::constraints_insert_into(constraints, set); }
 
   /// \throws std::invalid_argument  what the automaton throws, and constraints that take more tokens than the output

@@ -23,8 +23,9 @@
 namespace sluice::inline v0 {
 
 /// Several beam searches of one sentence, one after the other at every step. A token costs each group `penalty` for
-/// every live hypothesis of an earlier group that has just taken it (Vijayakumar et al. 2018, Hamming diversity;
-/// cumulative, as in fairseq and Hugging Face: log_prob and score of a hypothesis include the penalties of its tokens).
+/// every live hypothesis of an earlier group that has just taken it, also in the step in which that group ends
+/// (Vijayakumar et al. 2018, Hamming diversity; cumulative, as in fairseq and Hugging Face: log_prob and score of a
+/// hypothesis include the penalties of its tokens).
 /// The first group is the plain beam search of its width. Each group ends and keeps its finished hypotheses
 /// independently.
 ///
@@ -34,13 +35,15 @@ struct DiverseBeamSearch {
   std::int32_t groups = 2;  ///< >= 1
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same hypotheses
   std::int32_t n_best = 1;  ///< across all groups; in [1, groups * width]
+  Token padding = -1;  ///< what a group that is over takes at every further step, `width` times, as in Hugging Face,
+                       ///< where its lines are padded; -1: nothing
 
   struct State {
     /// The search of one group.
     struct Beam {
       BeamSearch::State state;
-      bool over = false;
-      std::size_t lines = 0;  // in this step
+      bool over = false, just_over = false;  // just: in this step
+      std::size_t lines = 0;                 // in this step
     };
     detail::Buffer<Beam> beams;  // [group]
     StepPlan scratch;
@@ -57,6 +60,7 @@ struct DiverseBeamSearch {
     search.check();
     detail::require_slots("groups", groups, search.width);
     require(penalty >= 0 && std::isfinite(penalty), "penalty", penalty, "must be a number >= 0");
+    require(padding >= -1, "padding", padding, "must be a token, or -1");
     require(n_best >= 1 && n_best <= slot_count(), "n_best", n_best, "must be between 1 and groups * width");
     require(search.n_best == search.width, "search.n_best", search.n_best,
             "must be the width: n_best of all groups decides");
@@ -67,7 +71,7 @@ struct DiverseBeamSearch {
     s.beams.resize(static_cast<std::size_t>(groups));
     for (auto& beam : s.beams) {
       search.begin(beam.state, sentence);
-      beam.over = false;
+      beam.over = beam.just_over = false;
     }
     s.first = true, s.unused = false;
   }
@@ -110,11 +114,12 @@ struct DiverseBeamSearch {
     auto over = true;
     for (std::size_t g = 0; g < s.beams.size(); ++g) {
       auto& beam = s.beams[g];
+      beam.just_over = false;
       if (beam.over) continue;
       auto const lines = s.first ? answer.size() : beam.lines;
       auto const own = penalised(s, g, answer.window(at, lines));
       if (!s.first) at += lines;
-      beam.over = search.advance(beam.state, own);
+      beam.over = beam.just_over = search.advance(beam.state, own);
       over = over && beam.over;
     }
     s.forks = s.first, s.first = false;
@@ -192,8 +197,13 @@ struct DiverseBeamSearch {
 
   SLUICE_LAZY float cost(State const& s, std::size_t g, Token token) const {
     std::ptrdiff_t count = 0;
-    for (std::size_t i = 0; i < g; ++i)
-      for (auto const& entry : s.beams[i].state.beam) count += !entry.ended && entry.token == token;
+    for (std::size_t i = 0; i < g; ++i) {
+      auto const& beam = s.beams[i];
+      if (beam.over && !beam.just_over) count += token == padding ? search.width : 0;
+      else  // the beam of a group that has just ended is empty already
+        for (auto const& entry : beam.over ? beam.state.next : beam.state.beam)
+          count += !entry.ended && entry.token == token;
+    }
     return static_cast<float>(penalty * static_cast<double>(count));
   }
 };

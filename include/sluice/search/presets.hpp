@@ -87,6 +87,7 @@ inline BeamSearch ctranslate2(std::int32_t k, double length_penalty = 1) {
 /// log-probabilities; score = log_prob / length^length_penalty. The prompt is Request::prompt and does not count. Its
 /// GenerationConfig's max_length of 20 counts the prompt too and comes with a warning: set length.max.
 /// Its early_stopping is `early`: False (the default) is `heuristic`, True is `count`, "never" is `never_early`.
+/// A hypothesis that completes a stop leaves as one in eos does, as by its StoppingCriteria.
 /// Not reproduced: the loop running until the last sentence of the batch is done (its results are the same).
 inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1,
                               EarlyStopping::Rule early = EarlyStopping::Rule::heuristic) {
@@ -94,7 +95,8 @@ inline BeamSearch huggingface(std::int32_t k, double length_penalty = 1,
           .penalty = {.alpha = length_penalty},
           .early_stopping = {.rule = early},
           .at_maximum = AtMaximum::truncate,
-          .surplus = true};
+          .surplus = true,
+          .stop_at_once = true};
 }
 
 /// Sockeye 3's BeamSearch: k candidates; a finished hypothesis keeps its place with its final score, which competes

@@ -38,6 +38,7 @@ struct SearchFacts {
   bool ends_outputs = false;              ///< it holds a processor that ends outputs
   std::int32_t most = Limits::unlimited;  ///< tokens that it generates, forced prefix and end included
   std::int32_t block = 0;                 ///< tokens of a block; 0: unknown
+  std::int32_t stops_asked = 0;           ///< of so many candidates of a step it asks Expansion::stop; 0: of none
 };
 
 /// A search and its state for one sentence.

@@ -31,7 +31,7 @@ namespace sluice::inline v0::detail {
 
 /// Stands between the loop and a search: follows the rows of its plans, edits its queries, and completes the answers to them. See
 /// LogitsProcessorList. One for each request.
-SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
+SLUICE_LAZY class ProcessedSearch final : public AnyProcessed, private CandidateStops {
  public:
   void use(AnySearch& search, ProcessorPointers const& processors) override { search_ = &search, list_ = &processors; }
   void clear() override {
@@ -59,6 +59,8 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
     ends_ = any_of(*list_, &AnyProcessor::ends) && !facts_.takes_prefix;
     restricts_ = any_of(*list_, &AnyProcessor::restricts), processes_ = any_of(*list_, &AnyProcessor::processes);
     biasing_ = std::count_if(list_->begin(), list_->end(), [](auto const& one) { return one->biases; });
+    // Where an output ends, what was added for its beginning is taken back: that takes a line of its own.
+    at_once_ = ends_ && biasing_ == 0 && facts_.stops_asked > 0;
     check_bearable(sentence);
     most_ = facts_.takes_prefix ? static_cast<std::int32_t>(prefix_) : facts_.most;
     // The tokens in the first slot when the search first plans: all but the last of prompt and prefix.
@@ -94,7 +96,7 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
     if (biasing_ > 0 && boosts_.size() < queries.size()) boosts_.resize(queries.size());
     if (restricts_ && allowed_.size() < queries.size()) allowed_.resize(queries.size());
     std::size_t line = 0;
-    known_.clear(), shifts_.clear(), processed_ = 0;
+    known_.clear(), shifts_.clear(), processed_ = 0, line_slots_.clear();
     for (auto const& row : rows) {
       auto& kept_path = slot(row.to);
       kept_path.cut(row.length);
@@ -107,6 +109,7 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
         if (i + static_cast<std::size_t>(row.lines) < row.tokens.size()) continue;
         if (line == queries.size()) return;  // the decoding loop refuses such a plan
         process(followed, queries[line], line);
+        if (at_once_) line_slots_.push_back(row.to - plan.base());
         ++line;
       }
     }
@@ -116,6 +119,7 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
   bool advance(Expansion const& answer) override {
     for (std::size_t i = 0; i < processed_; ++i) lines_[i]->rethrow();
     auto known = answer;
+    if (at_once_) return search_->advance(known.with(*this));
     if (ends_) known = known_.complete(known);
     if (biasing_ > 0) known = shifts_.shift(known);
     return search_->advance(known);
@@ -124,11 +128,11 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
   bool waits() const override { return search_->waits(); }
   void settled(std::vector<Token>& tokens) override {
     search_->settled(tokens);
-    if (ends_ && ends_in_eos(tokens) && stop_before_end(tokens) >= 0) tokens.pop_back();
+    if (ends_ && !at_once_ && ends_in_eos(tokens) && stop_before_end(tokens) >= 0) tokens.pop_back();
   }
   void finish(Result& result) override {
     search_->finish(result);
-    if (!ends_) return;
+    if (!ends_ || at_once_) return;
     for (auto& hypothesis : result.hypotheses) tell_stop(hypothesis);
   }
   bool draft(Draft& draft) override {
@@ -175,7 +179,8 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
 
   void process(Followed const& followed, Query& query, std::size_t line) {
     auto over = false;
-    if (ends_) over = is_over(followed, query), known_.add(query, over);
+    if (ends_ && !at_once_) over = is_over(followed, query), known_.add(query, over);
+    if (at_once_ && query.lists()) query.best = (std::max)(query.best, facts_.stops_asked);
     if (over) KnownEnds::ask_nothing(query);
     else edit(followed, query, edits_[line]);
     if (processes_ && query.lists()) process_line(followed, query);  // before bias(): Query::plain()
@@ -218,6 +223,23 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
     require(!vocabulary_->eos.empty(), "vocabulary.eos", "none",
             "a processor ends an output, and there is no end to tell");
     return true;
+  }
+
+  /// CandidateStops
+  std::int32_t stop(std::size_t line, Token token) override {
+    auto const& followed = followed_[static_cast<std::size_t>(line_slots_[line])];
+    auto const tokens = followed.output();
+    output_.assign(tokens.begin(), tokens.end());
+    output_.push_back(token);
+    std::size_t ending = 0;
+    for (std::size_t i = 0; i < followed.size(); ++i) {
+      if (!(*list_)[i]->ends) continue;
+      auto& scratch = *ending_[ending++].scratch;
+      scratch.copy_last(followed[i]);
+      scratch.push(token);
+      if (auto const stop = scratch.stop(output(output_)); stop >= 0) return stop;
+    }
+    return -1;
   }
 
   void begin_ends(Sentence const& sentence) {
@@ -332,12 +354,14 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed {
   Buffer<Ending> ending_;                         // [processor that ends outputs]
   Buffer<std::unique_ptr<ProcessedLine>> lines_;  // those of the last plan first
   std::size_t processed_ = 0;                     // lines of the last plan
+  std::vector<Slot> line_slots_;                  // [line]: of the last plan, from 0, if the search asks of candidates
   std::span<Token const> forced_;                 // the forced prefix
   std::vector<Token> output_;                     // scratch
   std::size_t prefix_ = 0;
   std::ptrdiff_t biasing_ = 0;             // processors that add to scores
   std::int32_t most_ = Limits::unlimited;  // tokens of an output, for processors that add to scores
   bool ends_ = false, restricts_ = false, processes_ = false, planning_ = false;
+  bool at_once_ = false;  // the search asks which candidates end
   bool unasked_ = false;  // the end at the maximum length is not asked for
 };
 

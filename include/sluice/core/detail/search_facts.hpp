@@ -59,6 +59,14 @@ std::int32_t most_tokens(S const& search, Sentence const& sentence) {
   else return Limits::unlimited;
 }
 
+/// Of how many candidates of a step a search asks Expansion::stop.
+template <class S>
+std::int32_t stops_asked(S const& search, Sentence const& sentence) {
+  if constexpr (HoldsChosen<S>) return search.chosen([&](auto const& one) { return stops_asked(one, sentence); });
+  else if constexpr (requires { search.stops_asked(sentence); }) return search.stops_asked(sentence);
+  else return 0;
+}
+
 /// Whether the tokens that a search chooses are those of its outputs; not so over frames.
 template <class S>
 consteval bool takes_processors() {
@@ -78,7 +86,8 @@ SearchFacts facts_of(S const& search, Sentence const& sentence) {
                     .stops_by_proof = stops_by_proof(search),
                     .ends_unasked = ends_unasked(search),
                     .ends_outputs = ends_outputs(search),
-                    .most = most_tokens(search, sentence)};
+                    .most = most_tokens(search, sentence),
+                    .stops_asked = stops_asked(search, sentence)};
   if constexpr (requires { search.block; }) facts.block = search.block;
   return facts;
 }

@@ -25,6 +25,7 @@ struct BeamState : OutputLimits {
     Token token = 0;           // the last token; to be fed
     Slot from = 0, slot = -1;  // the parent's slot, and its own; -1: ended, needs none
     bool ended = false;
+    std::int32_t stop = -1;  // that ended it
   };
 
   /// A candidate.
@@ -34,7 +35,8 @@ struct BeamState : OutputLimits {
     std::int32_t order;   // in which it was found
     Token token;
     float token_log_prob;
-    bool ended, carried;  // carried: ended in an earlier step
+    bool ended, carried;     // carried: ended in an earlier step
+    std::int32_t stop = -1;  // that it completes
   };
 
   /// A hypothesis that has left the beam.
@@ -44,6 +46,7 @@ struct BeamState : OutputLimits {
     bool finished = false;
     bool alive = false;     // listed only because a result was requested before the end
     std::size_t order = 0;  // breaks ties
+    std::int32_t stop = -1;
   };
 
   History history;

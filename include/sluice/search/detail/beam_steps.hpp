@@ -104,6 +104,16 @@ double local_bar(Beam const& options, BeamState const& s, Expansion const& answe
   return bar;
 }
 
+/// Candidates that complete a stop end.
+SLUICE_LAZY void find_stops(BeamState& s, Expansion const& answer) {
+  if (s.generated + 1 < s.bounds.min) return;
+  for (auto& pick : s.picks) {
+    if (pick.ended) continue;
+    pick.stop = answer.stop(static_cast<std::size_t>(s.line[static_cast<std::size_t>(pick.parent)]), pick.token);
+    pick.ended = pick.stop >= 0;
+  }
+}
+
 /// The best candidates of the step, in order.
 template <class Beam>
 void collect(Beam const& options, BeamState& s, Expansion const& answer) {
@@ -114,6 +124,7 @@ void collect(Beam const& options, BeamState& s, Expansion const& answer) {
   auto* const end = s.picks.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(s.picks.begin(), end, s.picks.end(), better);
   s.picks.erase(end, s.picks.end());
+  if (options.stop_at_once) find_stops(s, answer);
 }
 
 }  // namespace sluice::inline v0::detail::beam_loop
@@ -127,6 +138,7 @@ struct Standing {
   History const& history;
   std::int32_t generated, max;  // tokens
   bool top_ended;
+  double best;  // log-probability of the step's best candidate, live or ended
 };
 
 /// Rule::count. With FinishedHypotheses::stay, the finished hypotheses are in the beam itself.
@@ -165,12 +177,13 @@ bool none_can_pass(Beam const& options, Standing const& now, double bar) {
 template <class Beam>
 bool best_falls_short(Beam const& options, Standing const& now, double bar) {
   auto const hopeful = options.early_stopping.rule == EarlyStopping::Rule::never_early && options.penalty.alpha > 0;
-  return options.penalty.score(now.beam[0].log_prob, hopeful ? now.max : now.generated) <= bar;
+  auto const best = options.early_stopping.ended_first ? now.best : now.beam[0].log_prob;
+  return options.penalty.score(best, hopeful ? now.max : now.generated) <= bar;
 }
 
 /// \param scores  scratch
 template <class Beam>
-bool stops(Beam const& options, Standing const& now, Buffer<double>& scores) {
+bool rule_holds(Beam const& options, Standing const& now, Buffer<double>& scores) {
   auto const count = static_cast<std::int32_t>(now.ended.size());
   auto const full = [&](std::int32_t rank) { return count >= rank; };
   switch (options.early_stopping.rule) {
@@ -183,6 +196,13 @@ bool stops(Beam const& options, Standing const& now, Buffer<double>& scores) {
       return full(options.width) && best_falls_short(options, now, worst_of_best(now, options.width, scores));
   }
   return false;
+}
+
+/// Whether the rule stops the search after the step that led to `next`, which is not empty.
+template <class Beam>
+bool stops(Beam const& options, BeamState& s) {
+  auto const best = s.picks.empty() ? -std::numeric_limits<double>::infinity() : s.picks[0].log_prob;
+  return rule_holds(options, {s.next, s.out, s.history, s.generated, s.bounds.max, s.top_ended, best}, s.scores);
 }
 
 }  // namespace sluice::inline v0::detail::beam_loop
@@ -208,7 +228,8 @@ void extend(Beam const& options, BeamState& s, BeamState::Pick const& pick) {
   if (pick.ended && !pick.carried && options.finished == FinishedHypotheses::stay)
     value = options.penalty.score(pick.log_prob, s.history.length(node));
   auto const from = s.beam[static_cast<std::size_t>(pick.parent)].slot;
-  s.next.push_back({pick.log_prob, value, node, pick.token, from, -1, pick.ended});
+  auto const stop = pick.carried ? s.beam[static_cast<std::size_t>(pick.parent)].stop : pick.stop;
+  s.next.push_back({pick.log_prob, value, node, pick.token, from, -1, pick.ended, stop});
 }
 
 /// Moves the candidate to the finished hypotheses.
@@ -216,7 +237,11 @@ template <class Beam>
 void end(Beam const& options, BeamState& s, BeamState::Pick const& pick) {
   auto const node = node_of(s, pick);
   auto const tokens = s.history.length(node);
-  s.out.push_back({node, pick.log_prob, options.penalty.score(pick.log_prob, tokens), true});
+  s.out.push_back({.node = node,
+                   .log_prob = pick.log_prob,
+                   .score = options.penalty.score(pick.log_prob, tokens),
+                   .finished = true,
+                   .stop = pick.carried ? s.beam[static_cast<std::size_t>(pick.parent)].stop : pick.stop});
   if (tokens > 1) s.best_finished = (std::max)(s.best_finished, pick.log_prob);
 }
 
@@ -237,7 +262,9 @@ void choose(Beam const& options, BeamState& s) {
   auto room = s.room;
   // At the maximum length, only candidates that fit into the beam may join the finished ones.
   auto const width = static_cast<std::size_t>(options.width);
-  auto const limit = s.last() && finished == FinishedHypotheses::set_aside ? width : picks.size();
+  auto const limit = s.last() && finished == FinishedHypotheses::set_aside && !options.early_stopping.ended_first
+                         ? width
+                         : picks.size();
   auto const places = options.surplus || options.early_stopping.rule != EarlyStopping::Rule::count
                           ? (std::numeric_limits<std::size_t>::max)()
                           : static_cast<std::size_t>(options.early_stopping.needed(options.width));
@@ -290,15 +317,20 @@ template <class Beam>
 void close(Beam const& options, BeamState& s) {
   auto const fixed_length = s.vocabulary->eos.empty();
   auto const full = s.generated >= s.bounds.max;
+  auto const cut = full && !(options.early_stopping.ended_first && !s.next.empty() && stops(options, s));
   auto joined = false;
   auto const join = [&](BeamState::Entry const& entry, bool finished) {
-    s.out.push_back({entry.node, entry.log_prob, score(options, s, entry), finished});
+    s.out.push_back({.node = entry.node,
+                     .log_prob = entry.log_prob,
+                     .score = score(options, s, entry),
+                     .finished = finished,
+                     .stop = entry.stop});
   };
   for (auto const& entry : s.next) {
     if (entry.ended) {
       if (options.finished == FinishedHypotheses::stay || full) join(entry, true);
-    } else if (full && (fixed_length || options.at_maximum == AtMaximum::truncate ||
-                        (options.at_maximum == AtMaximum::best_unfinished && !joined))) {
+    } else if (cut && (fixed_length || options.at_maximum == AtMaximum::truncate ||
+                       (options.at_maximum == AtMaximum::best_unfinished && !joined))) {
       join(entry, fixed_length);
       joined = true;
     }
@@ -313,7 +345,12 @@ void for_each_told(Beam const& options, BeamState const& s, F&& f) {
   if (s.bounds.max == 0) f(BeamState::Ended{.node = History::root});
   if (!s.over)
     for (auto const& entry : s.beam)
-      f(BeamState::Ended{entry.node, entry.log_prob, score(options, s, entry), entry.ended, true});
+      f(BeamState::Ended{.node = entry.node,
+                         .log_prob = entry.log_prob,
+                         .score = score(options, s, entry),
+                         .finished = entry.ended,
+                         .alive = true,
+                         .stop = entry.stop});
 }
 
 /// The n best of them, in order; live ones come last.
@@ -336,6 +373,7 @@ SLUICE_LAZY Hypothesis& add_hypothesis(BeamState const& s, BeamState::Ended cons
   auto& h = result.hypotheses.emplace_back();
   s.history.write(ended.node, h);
   h.log_prob = ended.log_prob, h.score = ended.score, h.finished = ended.finished;
+  if (ended.stop >= 0) h.stop = ended.stop;
   return h;
 }
 
@@ -397,8 +435,7 @@ void receive(Beam const& options, BeamState& s) {
 /// Whether the step that led to `next` is the last.
 template <class Beam>
 bool over(Beam const& options, BeamState& s) {
-  return s.generated >= s.bounds.max || s.next.empty() ||
-         stops(options, {s.next, s.out, s.history, s.generated, s.bounds.max, s.top_ended}, s.scores);
+  return s.generated >= s.bounds.max || s.next.empty() || stops(options, s);
 }
 
 /// Makes `next` the beam.
@@ -413,7 +450,7 @@ void begin(Beam const& options, BeamState& s, Sentence const& sentence) {
   s.begin(sentence, options.length);
   s.history.clear(s.prefix.size());
   s.beam.assign(1, BeamState::Entry{.token = sentence.last, .slot = 0});
-  s.out.clear(), s.unused.clear();
+  s.next.clear(), s.out.clear(), s.unused.clear();
   s.line.assign(1, 0);
   s.holder.assign(static_cast<std::size_t>(options.width), -1), s.holder[0] = 0;
   s.best_finished = -std::numeric_limits<double>::infinity();

@@ -49,6 +49,8 @@ inline void check_device_beam(BeamSearch const& search, Vocabulary const& vocabu
               search.pruning.max_per_parent >= search.width + ends && !(search.pruning.below_finished < Pruning::off),
           "DeviceBeam: pruning", "a threshold", "is not there on a device");
   require(!search.one_end, "DeviceBeam: one_end", "true", "is not there on a device");
+  require(!search.early_stopping.ended_first, "DeviceBeam: early_stopping.ended_first", "true",
+          "is not there on a device");
   require(search.sibling_penalty <= 0, "DeviceBeam: sibling_penalty", search.sibling_penalty,
           "is not there on a device");
   require(search.penalty.word_penalty == 0, "DeviceBeam: penalty.word_penalty", search.penalty.word_penalty,
