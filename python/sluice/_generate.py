@@ -19,7 +19,7 @@ from ._library import ArgumentError, Error, need_numpy, whole
 from ._model import Vocabulary, demand_model
 from ._processed import Drafts, Guidance, Processed, Renamed, vocabulary_eos
 from ._search import Search
-from .options import Blockwise, EarlyStoppingRule, Greedy, LengthLimits, NoRepeatNgram, Penalties, Sample, Stage
+from .options import BeamSearch, Blockwise, DiverseBeamSearch, EarlyStopping, EarlyStoppingRule, Greedy, LengthLimits, NoRepeatNgram, Penalties, Sample, Stage
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,11 +32,9 @@ _UNSUPPORTED: dict[str, tuple[list[Any], str]] = {
     "constraints": ([None], "force_words_ids, or decode() with BeamSearch(demanded=...)"),
     "custom_generate": ([None], "decode() with a search of its own"),
     "decoder_attention_mask": ([None], "there is no padding: give a list of token lists"),
-    "diversity_penalty": ([None, 0.0], "BeamSearch(sibling_penalty=...) or StochasticBeam with decode(), as transformers 5 has no groups either; C++ has DiverseBeamSearch"),
     "dola_layers": ([None], "logits_processor, or let the model's step answer with such scores"),
     "inputs_embeds": ([None], "let the model's start read them as its source"),
     "low_memory": ([None, False], "batch= bounds how many are decoded together"),
-    "num_beam_groups": ([None, 1], "StochasticBeam with decode() draws hypotheses that differ, as transformers 5 has no groups either; C++ has DiverseBeamSearch"),
     "output_attentions": ([None, False], "the model has them: keep them in its step"),
     "output_hidden_states": ([None, False], "the model has them: keep them in its step"),
     "penalty_alpha": ([None], "let the model's step answer with such scores, or sample: do_sample=True"),
@@ -46,7 +44,7 @@ _UNSUPPORTED: dict[str, tuple[list[Any], str]] = {
     "use_cache": ([None, True], "the model decides by what it keeps in a slot"),
 }
 # There is no padding; stop strings need the model's token_bytes instead of a tokenizer; a model is given tokens alone.
-_IGNORED = ("pad_token_id", "tokenizer", "token_type_ids", "negative_prompt_attention_mask", "assistant_tokenizer")
+_IGNORED = ("tokenizer", "token_type_ids", "negative_prompt_attention_mask", "assistant_tokenizer")
 # Members of a GenerationConfig that say how an engine works, and never what comes out.
 _OF_THE_ENGINE = ("transformers_version", "compile_config", "disable_compile", "return_legacy_cache", "cache_config", "prefill_chunk_size",
                   "is_assistant", "num_assistant_tokens_schedule", "assistant_confidence_threshold", "assistant_early_exit",
@@ -309,6 +307,17 @@ class _Rules:
         never = {*self.eos, *self.vocabulary.never}
         return self.ngram == 1 or any(len(prompt) > 1 or (prompt[0] if prompt else self.vocabulary.bos) not in never for prompt in self.prompts)
 
+    def before_diversity(self) -> None:
+        """Refuses what transformers applies behind the penalty of groups and would give something else before it."""
+        for name, given in (("repetition_penalty", self.repetition not in (None, 1.0)),
+                            ("encoder_repetition_penalty", self.encoder_repetition not in (None, 1.0)),
+                            ("exponential_decay_length_penalty", self.decay is not None), ("renormalize_logits", self.renormalize),
+                            ("remove_invalid_values", self.remove_invalid), ("forced_bos_token_id", self.forced_bos is not None),
+                            ("forced_eos_token_id", self.forced_eos is not None), ("logits_processor", bool(self.theirs))):
+            if given:
+                raise NotImplementedError(f"generate: {name} with num_beam_groups: transformers applies it to scores that the other groups have "
+                                          "changed, which are not known here yet: use decode() with DiverseBeamSearch and its own rules")
+
     def by_the_library(self) -> dict[str, Any]:
         rules: dict[str, Any] = {}
         forbidden = [*self.bad, *([token] for token in self.suppressed or ())]
@@ -376,7 +385,24 @@ class _Rules:
         return [processor for _, processor in made]
 
 
-def _search(arguments: _Arguments, rules: dict[str, Any], sampling: dict[str, Any], width: int, count: int, sampled: bool) -> Search:
+def _groups(arguments: _Arguments, width: int, sampled: bool, eos: list[int]) -> tuple[int, float, int]:
+    """Groups of beams, what a token of another group costs, and the padding that a group takes when it is over, as in transformers 4.51."""
+    groups, penalty, padding = arguments.count("num_beam_groups", 1) or 1, arguments.take("diversity_penalty"), arguments.take("pad_token_id")
+    if groups == 1:
+        if penalty not in (None, 0.0):
+            raise ValueError(f"generate: diversity_penalty = {penalty!r}: needs num_beam_groups > 1")
+        return 1, 0.0, -1
+    if sampled:
+        raise ValueError(f"generate: num_beam_groups = {groups}: not with do_sample=True")
+    if width % groups != 0:
+        raise ValueError(f"generate: num_beams = {width}: must be a multiple of num_beam_groups = {groups}")
+    if not hasattr(penalty, "__float__") or not 0 < float(penalty) < math.inf:
+        raise ValueError(f"generate: diversity_penalty = {penalty!r}: must be above 0, or all groups find the same")
+    return groups, float(penalty), padding if hasattr(padding, "__index__") and padding >= 0 else eos[0] if eos else -1
+
+
+def _search(arguments: _Arguments, rules: dict[str, Any], sampling: dict[str, Any], width: int, count: int, sampled: bool,
+            groups: tuple[int, float, int]) -> Search:
     """The search, without its length."""
     penalty, early = arguments.take("length_penalty"), arguments.take("early_stopping")
     demanded = arguments.take("force_words_ids")
@@ -394,7 +420,13 @@ def _search(arguments: _Arguments, rules: dict[str, Any], sampling: dict[str, An
     rule = {False: "heuristic", None: "heuristic", True: "count", "never": "never_early"}.get(early)
     if rule is None:
         raise ValueError(f'generate: early_stopping = {early!r}: must be False, True or "never"')
-    search = presets.huggingface(width, 1.0 if penalty is None else penalty, EarlyStoppingRule[rule], n_best=count, **rules)
+    alpha = 1.0 if penalty is None else penalty
+    if groups[0] > 1:
+        if demanded:
+            raise ValueError("generate: force_words_ids: not with num_beam_groups")
+        each = presets.huggingface(width // groups[0], alpha, early_stopping=EarlyStopping(rule=EarlyStoppingRule[rule], ended_first=True))
+        return DiverseBeamSearch(search=each, groups=groups[0], penalty=groups[1], padding=groups[2], n_best=count, **rules)
+    search = presets.huggingface(width, alpha, EarlyStoppingRule[rule], n_best=count, **rules)
     if demanded:
         if any(not isinstance(token, int) for phrase in demanded for token in phrase):
             raise NotImplementedError("generate: force_words_ids: alternatives (lists of lists of lists) are not supported: "
@@ -555,13 +587,16 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
     width, count = taken.count("num_beams", 1) or 1, taken.count("num_return_sequences", 1) or 1
 
     guesses, lookup, drafts = _blocks(taken, its_model, sampled, width)
+    groups = _groups(taken, width, sampled, eos)
     criteria = taken.take("stopping_criteria")
     stops = [] if criteria is None else logits.functions(criteria, "stopping_criteria")
     texts = taken.take("stop_strings")
     for name, there in ("stop_strings", texts), ("stopping_criteria", stops):
-        if there and width > 1:
-            raise NotImplementedError(f"generate: {name} with num_beams > 1: transformers' beams go on behind them: use decode() "
-                                      "with BeamSearch(stop=...), where a stop ends one hypothesis")
+        if there and groups[0] > 1:
+            raise NotImplementedError(f"generate: {name} with num_beam_groups: transformers ends all beams of all inputs at once, where all meet "
+                                      "them: use decode() with DiverseBeamSearch(stop=...), where a stop ends one hypothesis")
+        if there and width > 1 and given.get("force_words_ids"):
+            raise NotImplementedError(f"generate: {name} with force_words_ids: use decode() with BeamSearch(demanded=..., stop=...)")
     scale, negative = taken.real("guidance_scale", -math.inf), taken.take("negative_prompt_ids")
     guidance = None
     if scale not in (None, 1.0):
@@ -586,21 +621,31 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
                          "streams of any number")
 
     rules = _Rules(taken, vocabulary, eos, prompts, beams=width > 1 or bool(given.get("force_words_ids")), sampled=sampled)
-    ends = bool(stops) or seconds is not None  # by a token of its own, which a minimum of the library's would forbid
-    processed = keeps or guidance is not None or ends and bool(least or shortest) or rules.needs_processors()
+    asked, stops = (stops, []) if width > 1 else ([], stops)  # beams ask criteria of their candidates
+    ends = bool(stops) or seconds is not None  # by a token of its own
+    if groups[0] > 1:
+        rules.before_diversity()
+        if kept_scores:
+            raise NotImplementedError("generate: output_scores with num_beam_groups: those of transformers hold what other groups take from them, "
+                                      "which is not known here yet: output_logits=True has the model's")
+    # A minimum of the library's forbids that token, and stops; here it forbids the vocabulary's own alone.
+    processed = (keeps or guidance is not None or rules.needs_processors()
+                 or bool(least or shortest) and (ends or not isinstance(its_model, NativeModel) and bool(asked or texts)))
     wrapped = processed or ends or drafts is not None
     warp = sampled and (rules.warped or kept_scores or top > 0 or rules.watermark is not None or rules.renormalize)
     sampling = {"top_k": 0} if warp else rules.sampling
-    search = _search(taken, {} if processed else rules.by_the_library(), sampling, width, count, sampled)
+    search = _search(taken, {} if processed else rules.by_the_library(), sampling, width, count, sampled, groups)
     if texts:
         search.stop = [texts] if isinstance(texts, str) else list(texts)
+    if isinstance(search, BeamSearch) and (texts or asked):
+        search.candidates = width * max(2, 1 + len(eos))  # of which transformers asks
     if guesses:
         search = Blockwise(block=guesses + 1, **{name: getattr(search, name) for name in ("forbidden", "penalties", "no_repeat_ngram", "stop")})
     assert not given, given
     if isinstance(its_model, NativeModel) and (wrapped or lookup):
         raise NotImplementedError(f"generate: a {type(its_model).__name__} is never called from Python, where logits processors, criteria and guesses "
                                   "are: use decode() with a search's own rules, or give generate() the model within it")
-    if wrapped:
+    if wrapped or asked:
         need_numpy("generate with logits processors, stopping criteria, guesses or scores")
 
     encoded: list[Any] = [None] * len(prompts)
@@ -622,8 +667,12 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
         minimum = least if least is not None else max((shortest or 0) - held, 0)
         if wrapped:
             source = logits.Row(source, i, held, held + minimum, held + limit, encoded[i])
-        length = LengthLimits(min=0 if processed else minimum, max=limit)
-        requests.append(Request(source, prompt, search=search.replace(length=length), seed=(seed + i) % 2**64))
+        its: dict[str, Any] = {"length": LengthLimits(min=0 if processed else minimum, max=limit)}
+        if isinstance(search, DiverseBeamSearch):
+            its = {"search": search.search.replace(**its)}
+        if asked:
+            its["stopping_criteria"] = [logits.over_one(asked, prompt or [vocabulary.bos])]
+        requests.append(Request(source, prompt, search=search.replace(**its), seed=(seed + i) % 2**64))
 
     if renamed:
         its_model = Renamed(its_model, Vocabulary(size, vocabulary.bos, eos, vocabulary.never))
@@ -655,7 +704,7 @@ def generate(model: AnyModel | Decoder, inputs: Any = None, *, batch: int = 64, 
         for i, result in enumerate(results):
             cut = [its_model.finish(i, hypothesis) for hypothesis in result.hypotheses]
             if width > 1 and any(cut):
-                _rank(result.hypotheses, search.penalty.alpha)  # type: ignore[attr-defined]
+                _rank(result.hypotheses, (search.search if isinstance(search, DiverseBeamSearch) else search).penalty.alpha)  # type: ignore[attr-defined]
     return results
 
 

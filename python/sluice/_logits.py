@@ -392,6 +392,27 @@ def theirs(processor: Callable[[Any, Any], Any], name: str = "logits_processor")
     return process
 
 
+def over(criteria: Sequence[Callable[..., Any]], ids: Ids) -> Any:
+    """Of which of these outputs, prompts included, criteria of transformers say that they are over."""
+    import numpy
+
+    found = numpy.zeros(len(ids), bool)
+    for criterion in criteria:
+        said = as_ours(criterion(as_theirs(ids), None), "stopping_criteria").astype(bool)
+        if said.shape not in ((), found.shape):
+            raise ValueError(f"generate: stopping_criteria returned an array of shape {said.shape}: must be {found.shape}, or one bool")
+        found |= said
+    return found
+
+
+def over_one(criteria: Sequence[Callable[..., Any]], prompt: Sequence[int]) -> Callable[[Sequence[int]], bool]:
+    """The same for one output behind its prompt."""
+    import numpy
+
+    begin = list(prompt)
+    return lambda tokens: bool(over(criteria, numpy.array([[*begin, *tokens]], numpy.int64))[0])
+
+
 def functions(given: Any, name: str) -> list[Callable[..., Any]]:
     """A list of them, or one."""
     listed = list(given) if isinstance(given, Iterable) else [given]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._library import ArgumentError
 from ._logits import Row as Input
-from ._logits import as_ours, as_theirs, log_softmax
+from ._logits import log_softmax
+from ._logits import over as said_over
 from ._model import Limits, Row, Rows, Vocabulary
 from ._scores import lines_of
 
@@ -298,11 +299,7 @@ class Processed:
         if begun.any():
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 over[:] = True
-            for stop in self.stops:
-                said = as_ours(stop(as_theirs(ids), None), "stopping_criteria").astype(bool)
-                if said.shape not in ((), over.shape):
-                    raise ValueError(f"generate: stopping_criteria returned an array of shape {said.shape}: must be {over.shape}, or one bool")
-                over |= said
+            over |= said_over(self.stops, ids)
         return over & begun
 
     def _keep(self, ids: Ids, scores: Scores, logits: Scores, inputs: Sequence[Input]) -> None:

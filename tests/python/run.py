@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py LIBRARY: the tests of the Python package over a library that is built already, with any Python of this machine that has
 NumPy. run.py LIBRARY wheel: the wheel with that library in it, installed where no other sluice is. run.py FILE.whl: this wheel.
-run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are.
+run.py LIBRARY transformers: generate() beside that of transformers, where that and torch are; with transformers 4.51 before it in PYTHONPATH
+(pip install --target), its groups of beams.
 run.py LIBRARY ctc: the names of other packages for CTC beside these, where they are.
 run.py LIBRARY ray: sluice.batch over Ray, where that is.
 run.py - types: mypy and pyright, where they are."""
@@ -70,7 +71,12 @@ def unit_tests(library):
 
 def beside_transformers(library):
     python = python_with("numpy", "torch", "transformers")
-    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "python")])
+    environment = dict(os.environ, SLUICE_LIBRARY=library, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
+    version = subprocess.run([python, "-c", "import transformers; print(transformers.__version__)"], env=environment, check=True, capture_output=True, text=True)
+    if version.stdout.startswith("4."):
+        subprocess.run([python, HERE / "test_huggingface.py", "BesideGroups"], env=environment, stdin=subprocess.DEVNULL, check=True)
+        return 1
     subprocess.run([python, HERE / "test_huggingface.py", "BesideTransformers", "Pretrained"], env=environment, stdin=subprocess.DEVNULL, check=True)
     run = subprocess.run([python, ROOT / "benchmarks/python_huggingface.py", *"--layers 1 --width 64 --vocabulary 200 --tokens 6 --requests 5 --batch 2 --times 1".split()],
                          env=environment, capture_output=True, text=True)

@@ -291,7 +291,7 @@ class Searches(unittest.TestCase):
         model.token_bytes = TEXTS
         kinds = [Greedy(length=LENGTH), BeamSearch(width=4, n_best=3, length=LENGTH), presets.huggingface(4, length=LENGTH, n_best=4),
                  BeamSearch(width=4, length=LENGTH, demanded=[[5, 6]], forbidden=[[3]]), Sample(samples=3, top_p=0.8, length=LENGTH),
-                 StochasticBeam(length=LENGTH), ParticleSample(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH), BeamSearch(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH)]
+                 sluice.DiverseBeamSearch(search=BeamSearch(width=2, length=LENGTH), groups=2, n_best=4), StochasticBeam(length=LENGTH), ParticleSample(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH), BeamSearch(grammar=Grammar.regex(r"\[1(,1)*\]"), length=LENGTH)]
         for search in kinds:
             one, many = (sluice.decode(model, range(33), search, batch=batch) for batch in (1, 16))
             self.assertEqual(seen(one), seen(many))
@@ -400,6 +400,58 @@ class Searches(unittest.TestCase):
                 sluice.decode(TableModel(self.small), [1], Greedy(logits_processors=wrong))
         result, = sluice.decode(TableModel(self.small), [1], Greedy(logits_processors=[lambda tokens, scores: scores[1:]]), errors="return")
         self.assertIn("returned an array of shape", str(result.cause))
+
+
+    def test_stopping_criteria(self):
+        seen = []
+
+        def is_five(tokens):
+            seen.append(list(tokens))
+            return tokens[-1] == 5
+
+        for search in (Greedy(length=LENGTH), Sample(samples=2, length=LENGTH), BeamSearch(width=4, n_best=4, length=LENGTH),
+                       presets.huggingface(4, length=LENGTH, n_best=4)):
+            its = search.replace(stop_tokens=[[6, 7]], stopping_criteria=[lambda tokens: False, is_five])
+            wanted = sluice.decode(TableModel(), range(9), search.replace(stop_tokens=[[6, 7], [3, 3, 3, 3, 3, 3], [5]]))
+            stopped = 0
+            for result, other in zip(sluice.decode(TableModel(), range(9), its), wanted):
+                self.assertEqual([(h.tokens, h.stop, h.score, h.finished) for h in result], [(h.tokens, h.stop, h.score, h.finished) for h in other])
+                stopped += sum(h.stop == 2 for h in result)
+            self.assertGreater(stopped, 3)
+        self.assertTrue(all(seen))
+        later = sluice.decode(TableModel(), range(9), Greedy(length=LENGTH, stopping_criteria=[is_five], stop_minimum=3))
+        self.assertTrue(all(5 not in result.tokens[2:-1] for result in later))
+
+        def fails(tokens):
+            raise LookupError("no")
+
+        result, = sluice.decode(TableModel(), [1], BeamSearch(length=LENGTH, stopping_criteria=[fails], stop_at_once=True), errors="return")
+        self.assertEqual((result.failure, type(result.cause)), ("search", LookupError))
+        for wrong, message in [([3], r"stopping_criteria\[0\] = 3"), (fails, "stopping_criteria")]:
+            with self.assertRaisesRegex(TypeError, message):
+                sluice.decode(TableModel(), [1], Greedy(stopping_criteria=wrong))
+
+    def test_groups_of_beams(self):
+        """The first group is the plain beam; a high cost keeps the others away from its tokens."""
+        each = BeamSearch(width=2, length=LENGTH, penalty=LengthPenalty(alpha=0.5))
+        plain = sluice.decode(TableModel(), range(9), each.replace(n_best=2))
+        for search in sluice.DiverseBeamSearch(search=each, groups=3, penalty=50.0, n_best=6), sluice.DiverseBeamSearch(search=each, groups=1, n_best=2):
+            for result, first in zip(sluice.decode(TableModel(), range(9), search), plain):
+                found = [(h.tokens, h.score) for h in result]
+                self.assertTrue(all((h.tokens, h.score) in found for h in first))
+                if search.groups == 3:
+                    self.assertEqual(len(found), 6)
+                    self.assertGreater(len({tokens[0] for tokens, _ in found}), 2)
+        for wrong, kind, message in [(dict(groups=0), sluice.ArgumentError, "groups = 0"), (dict(penalty=-1.0), sluice.ArgumentError, "penalty = -1"),
+                                     (dict(n_best=5), sluice.ArgumentError, "n_best = 5"), (dict(padding=-2), sluice.ArgumentError, "padding = -2"),
+                                     (dict(search=BeamSearch(width=0)), sluice.ArgumentError, r"width = 0"),
+                                     (dict(search=BeamSearch(n_best=2)), sluice.ArgumentError, r"search\.n_best = 2: is for all groups: set DiverseBeamSearch\.n_best"),
+                                     (dict(search=BeamSearch(forbidden=[[3]])), sluice.ArgumentError, r"search\.forbidden"),
+                                     (dict(search=Greedy()), TypeError, "search = Greedy.*must be BeamSearch"),
+                                     (dict(search=BeamSearch(length=LengthLimits(max="x"))), TypeError, r"search\.length\.max = 'x'"),
+                                     (dict(demanded=[[3]]), sluice.ArgumentError, "only a beam takes phrases")]:
+            with self.assertRaisesRegex(kind, message):
+                sluice.decode(TableModel(), [1], sluice.DiverseBeamSearch(**({"search": BeamSearch(width=2), "groups": 2} | wrong)))
 
 
 class Oracles(unittest.TestCase):
@@ -1007,16 +1059,28 @@ class Generate(unittest.TestCase):
     def test_what_cannot_be_is_refused(self):
         for arguments, kind, message in [
                 (dict(num_beam=4), TypeError, "unexpected arguments: num_beam$"), (dict(a=1, b=2), TypeError, "arguments: a, b$"),
-                (dict(num_beam_groups=2), NotImplementedError, "num_beam_groups = 2"),
+                (dict(num_beam_groups=2, num_beams=3), ValueError, "num_beams = 3: must be a multiple of num_beam_groups = 2"),
+                (dict(num_beam_groups=2, num_beams=2), ValueError, "diversity_penalty = None: must be above 0"),
+                (dict(num_beams=2, diversity_penalty=0.5), ValueError, "diversity_penalty = 0.5: needs num_beam_groups > 1"),
+                *((dict(num_beam_groups=2, num_beams=2, diversity_penalty=0.5) | one, kind, message) for one, kind, message in [
+                    (dict(repetition_penalty=1.3), NotImplementedError, "repetition_penalty with num_beam_groups.*DiverseBeamSearch"),
+                    (dict(logits_processor=[lambda ids, scores: scores]), NotImplementedError, "logits_processor with num_beam_groups"),
+                    (dict(forced_bos_token_id=3), NotImplementedError, "forced_bos_token_id with num_beam_groups"),
+                    (dict(stopping_criteria=[print]), NotImplementedError, "stopping_criteria with num_beam_groups"),
+                    (dict(stop_strings="a"), NotImplementedError, "stop_strings with num_beam_groups"),
+                    (dict(output_scores=True), NotImplementedError, "output_scores with num_beam_groups"),
+                    (dict(force_words_ids=[[3]]), ValueError, "force_words_ids: not with num_beam_groups"),
+                    (dict(do_sample=True), ValueError, "num_beam_groups = 2: not with do_sample")]),
                 (dict(penalty_alpha=0.6), NotImplementedError, "penalty_alpha = 0.6"),
                 (dict(stop_strings=["a"]), TypeError, "token_bytes"),
-                (dict(stop_strings=["a"], num_beams=2), NotImplementedError, "stop_strings with num_beams > 1"),
+                (dict(stop_strings=["a"], num_beams=2), TypeError, "token_bytes"),
+                (dict(stop_strings=["a"], num_beams=2, force_words_ids=[[3]]), NotImplementedError, "stop_strings with force_words_ids"),
                 (dict(do_sample=True, num_beams=2), NotImplementedError, "StochasticBeam"),
                 (dict(temperature=0.5), ValueError, "needs do_sample=True"),
                 (dict(num_beams=2, num_return_sequences=3), ValueError, "num_return_sequences = 3"),
                 (dict(eos_token_id=8), ValueError, "eos_token_id = 8: is outside the vocabulary of 8"),
                 (dict(eos_token_id="x"), TypeError, "eos_token_id = 'x'"), (dict(stopping_criteria=3), TypeError, "stopping_criteria: 3"),
-                (dict(stopping_criteria=[print], num_beams=2), NotImplementedError, "stopping_criteria with num_beams > 1"),
+                (dict(stopping_criteria=[lambda ids, scores: np.ones((2, 2), bool)], num_beams=2), ValueError, r"array of shape \(2, 2\): must be \(1,\)"),
                 (dict(max_time=0), ValueError, "max_time = 0"), (dict(max_time="x"), TypeError, "max_time = 'x'"),
                 (dict(logits_processor=[3]), TypeError, "logits_processor: 3: must be called with"),
                 (dict(prefix_allowed_tokens_fn=3), TypeError, "prefix_allowed_tokens_fn = 3"),

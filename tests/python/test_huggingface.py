@@ -6,6 +6,9 @@ the tokens and scores that transformers gave for the same table, in huggingface.
 
     test_huggingface.py             the tests; OverTable, Arguments: those without transformers
     test_huggingface.py --write     writes huggingface.json, and the table of docs/huggingface.md
+
+Groups of beams are those of transformers 4.51, the last that has them: with that, BesideGroups runs, and --write writes
+huggingface_groups.json and the second table.
 """
 import json
 import math
@@ -23,15 +26,17 @@ import sluice.huggingface
 from table import Table
 
 HERE = pathlib.Path(__file__).resolve().parent
-EXPECTED = HERE / "huggingface.json"
+EXPECTED, EXPECTED_GROUPS = HERE / "huggingface.json", HERE / "huggingface_groups.json"
 PAGE = HERE.parents[1] / "docs/huggingface.md"
 try:
     import tokenizers
     import torch
     import transformers
-    WHY = ""
+    HAS_GROUPS = hasattr(transformers.GenerationMixin, "_group_beam_search")
+    WHY = "SKIPPED: beside transformers: has groups of beams, and no layers in caches" if HAS_GROUPS else ""
+    WHY_NO_GROUPS = "" if HAS_GROUPS else "SKIPPED: beside groups of transformers: needs 4.51"
 except ImportError as error:
-    WHY = f"SKIPPED: beside transformers: {error}"
+    WHY = WHY_NO_GROUPS = f"SKIPPED: beside transformers: {error}"
 
 PAD, EOS = 0, 2  # of all models here
 
@@ -93,7 +98,10 @@ def cases(size, source_length):
         ["prefix_allowed_tokens_fn", BOTH, dict(prefix_allowed_tokens_fn="allowed")],
         ["logits_processor", BOTH, dict(logits_processor="favour")],
         ["logits_processor, repetition_penalty", BOTH, dict(logits_processor="favour", repetition_penalty=1.2, min_new_tokens=3)],
-        ["stopping_criteria", ALONE, dict(stopping_criteria="second")],
+        ["stopping_criteria", BOTH, dict(stopping_criteria="second")],
+        ["stopping_criteria", BOTH, dict(stopping_criteria="second", min_new_tokens=3)],
+        ["stopping_criteria, early_stopping", BEAMS, dict(stopping_criteria="second", early_stopping=True, length_penalty=0.5)],
+        ["stopping_criteria, early_stopping", BEAMS, dict(stopping_criteria="second", early_stopping="never", repetition_penalty=1.2)],
         ["eos_token_id", BOTH, dict(eos_token_id=[4, 7])],
         ["eos_token_id, min_new_tokens", BOTH, dict(eos_token_id=5, min_new_tokens=4)],
         ["guidance_scale", ALONE, dict(guidance_scale=1.7)],
@@ -114,6 +122,34 @@ def cases(size, source_length):
     ]
 
 
+def group_cases():
+    """[argument, its arguments], of transformers 4.51."""
+    plain = dict(num_beam_groups=2, diversity_penalty=0.8, num_beams=4, num_return_sequences=4)
+    return [
+        ["num_beam_groups, diversity_penalty", plain],
+        ["num_beam_groups, diversity_penalty", plain | dict(num_beam_groups=4, diversity_penalty=0.3)],
+        ["num_beam_groups, diversity_penalty", plain | dict(num_beam_groups=3, diversity_penalty=2.0, num_beams=9, num_return_sequences=9)],
+        ["num_return_sequences", plain | dict(num_return_sequences=2)],
+        ["length_penalty", plain | dict(length_penalty=0.0)],
+        ["length_penalty", plain | dict(length_penalty=2.0)],
+        ["length_penalty", plain | dict(length_penalty=-1.0)],
+        ["early_stopping", plain | dict(early_stopping=True)],
+        ["early_stopping", plain | dict(early_stopping="never", length_penalty=1.5)],
+        ["early_stopping", plain | dict(early_stopping="never", length_penalty=-0.5)],
+        ["max_length", plain | dict(max_length=9, max_new_tokens=None)],
+        ["min_new_tokens", plain | dict(min_new_tokens=5)],
+        ["no_repeat_ngram_size", plain | dict(no_repeat_ngram_size=2)],
+        ["bad_words_ids", plain | dict(bad_words_ids=[[3], [4, 5], [6, 7]])],
+        ["suppress_tokens", plain | dict(suppress_tokens=[5, 6, 7])],
+        ["begin_suppress_tokens", plain | dict(begin_suppress_tokens=[3, 4, 5, 6, EOS])],
+        # 4.51 passes over phrases that are longer than the prompt, at the first token
+        ["sequence_bias", plain | dict(sequence_bias=[[[3], 2.5], [[4, 5], 4.0], [[EOS], -1.0]])],
+        ["prefix_allowed_tokens_fn", plain | dict(prefix_allowed_tokens_fn="allowed")],
+        ["eos_token_id", plain | dict(eos_token_id=[4, 7])],
+        ["pad_token_id", plain | dict(pad_token_id=1)],
+    ]
+
+
 def of_transformers():
     """Cases with its own objects."""
     rules = lambda: [transformers.RepetitionPenaltyLogitsProcessor(1.3), transformers.SequenceBiasLogitsProcessor({(4, 5): 3.0, (7,): 1.0}),
@@ -122,8 +158,21 @@ def of_transformers():
         ["logits_processor of transformers", BOTH, dict(logits_processor=rules())],
         ["watermarking_config", BOTH, dict(watermarking_config=transformers.WatermarkingConfig(bias=3.0, seeding_scheme="lefthash", context_width=1))],
         ["watermarking_config, sampled", SAMPLES, dict(watermarking_config=transformers.WatermarkingConfig(bias=3.0), top_k=7)],
-        ["stopping_criteria of transformers", ALONE, dict(stopping_criteria=[transformers.MaxLengthCriteria(8), Second()])],
+        ["stopping_criteria of transformers", BOTH, dict(stopping_criteria=[transformers.MaxLengthCriteria(8), Second()])],
+        ["stop_strings", BOTH, dict(stop_strings=["ca", "bb", "abe"], tokenizer=tokenizer_of_letters())],
+        ["stop_strings", BOTH, dict(stop_strings="a", tokenizer=tokenizer_of_letters(), min_new_tokens=3)],
     ]
+
+
+# Of tokens 3 to 23; the others are control tokens, which transformers spells in its stop strings.
+LETTERS = "a b c d e f ab bc ca abc cb ba aa bb cc da ad be eb fa af".split()
+SPELT = [b"<pad>", b"<s>", b"</s>", *(text.encode() for text in LETTERS)]
+
+
+def tokenizer_of_letters():
+    model = tokenizers.Tokenizer(tokenizers.models.BPE({text.decode(): i for i, text in enumerate(SPELT)}, []))
+    model.decoder = tokenizers.decoders.Fuse()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=model, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 
 
 def ours(arguments):
@@ -168,7 +217,9 @@ def log_softmax(line):
 
 def answers(model, inputs, arguments, prompt):
     """What transformers answers: for each input, for each hypothesis: tokens, score of a beam, lines of scores."""
-    if "prompt_lookup_num_tokens" in arguments and len(inputs) > 1:  # one at a time there
+    stops = arguments.get("num_beams", 1) > 1 and ("stopping_criteria" in arguments or "stop_strings" in arguments)
+    # One at a time there; where all beams of an input stop, it goes on with them as long as another input does.
+    if ("prompt_lookup_num_tokens" in arguments or stops) and len(inputs) > 1:
         return [one for given in inputs for one in answers(model, [given], arguments, prompt)]
     sampled = arguments.get("do_sample")
     with torch.no_grad():
@@ -180,7 +231,8 @@ def answers(model, inputs, arguments, prompt):
         its = []
         for k in range(i * each, (i + 1) * each):
             if arguments.get("num_beams", 1) > 1:
-                its.append((tokens[k], float(found.sequences_scores[k]), None))
+                if (score := float(found.sequences_scores[k])) > -1e8:  # else it has found no more, and fills up
+                    its.append((tokens[k], score, None))
             else:
                 steps = [1e9 if s is None else s[k].tolist() for s in found.scores[:1 if sampled else len(tokens[k])]]
                 its.append((tokens[k], 0.0, steps))
@@ -203,8 +255,10 @@ def compare(model, inputs, arguments, answered):
                 if steps is not None and not same_scores(d.scores[0], steps[0]):
                     return f"other scores of the first token: {d.scores[0]} for {steps[0]}"
                 continue
+            if "num_beam_groups" in arguments and h.finished:
+                h.tokens[-1] = ending  # the first one ends all there
             behind = tokens[len(h.tokens):]  # beams are filled up with the first eos where the padding is 0
-            if h.tokens != tokens[:len(h.tokens)] or behind and (set(behind) - {PAD, ending} or h.tokens[-1:] == [PAD]):
+            if h.tokens != tokens[:len(h.tokens)] or behind and (set(behind) - {PAD, ending, arguments.get("pad_token_id")} or h.stop < 0 and h.tokens[-1:] == [PAD]):
                 return f"tokens {h.tokens} for {tokens}"
             if beams and not math.isclose(h.score, score, rel_tol=1e-4, abs_tol=1e-4):
                 return f"score {h.score} for {score} of {tokens}"
@@ -243,6 +297,12 @@ def ours_of_table():
     return sluice.FunctionModel(lookup.line, sluice.Vocabulary(24, bos=1, eos=EOS))
 
 
+def group_runs():
+    for length, prompts in PROMPTS.items():
+        for argument, arguments in group_cases():
+            yield f"{argument}, {arguments}, {length}", prompts, dict(max_new_tokens=8, pad_token_id=PAD) | arguments
+
+
 def table_runs():
     """(name, prompts, arguments) of each."""
     for length, prompts in PROMPTS.items():
@@ -255,17 +315,23 @@ def table_runs():
 
 class OverTable(unittest.TestCase):
     def test_is_what_transformers_gave(self):
-        expected = json.loads(EXPECTED.read_text())
+        self.compare_with(EXPECTED, table_runs(), 100)
+
+    def test_groups_are_what_transformers_gave(self):
+        self.compare_with(EXPECTED_GROUPS, group_runs(), 35)
+
+    def compare_with(self, file, runs, least):
+        expected = json.loads(file.read_text())
         model, names = ours_of_table(), set()
-        for name, prompts, arguments in table_runs():
+        for name, prompts, arguments in runs:
             names.add(name)
-            self.assertIn(name, expected["answers"], "run test_huggingface.py --write")
+            self.assertTrue(name in expected["answers"], f"{name}: run test_huggingface.py --write")
             answered = [[(tokens, score, None if steps is None else [[-math.inf if x is None else x for x in line] for line in steps])
                          for tokens, score, steps in its] for its in expected["answers"][name]]
             with self.subTest(name):
                 self.assertIsNone(compare(model, prompts, ours(arguments), answered))
         self.assertEqual(names, set(expected["answers"]))
-        self.assertGreater(len(names), 100)
+        self.assertGreater(len(names), least)
 
 
 class Put(list):
@@ -419,15 +485,15 @@ def write_table():
     model = Model(Config(vocab_size=24, pad_token_id=PAD, eos_token_id=EOS, bos_token_id=1))
     rounded = lambda line: [None if x < -1e30 else round(x, 4) for x in line]
     answers_of = {}
-    for name, prompts, arguments in table_runs():
+    for name, prompts, arguments in group_runs() if HAS_GROUPS else table_runs():
         if "prompt_lookup_num_tokens" in arguments:  # changes the time alone, and needs a cache there
             arguments = {one: value for one, value in arguments.items() if one != "prompt_lookup_num_tokens"}
-        found = answers(model, prompts, theirs(arguments) | dict(use_cache=False, pad_token_id=PAD), len(prompts[0]))
+        found = answers(model, prompts, dict(pad_token_id=PAD) | theirs(arguments) | dict(use_cache=False), len(prompts[0]))
         sampled = "do_sample" in arguments  # whose tokens are others each time
         answers_of[name] = [
             [([] if sampled else tokens, round(score, 5), [rounded(line) for line in steps[:4]] if steps is not None and i == 0 else None)
              for tokens, score, steps in its] for i, its in enumerate(found)]
-    EXPECTED.write_text(json.dumps({"transformers": transformers.__version__, "answers": answers_of}, separators=(",", ":"))
+    (EXPECTED_GROUPS if HAS_GROUPS else EXPECTED).write_text(json.dumps({"transformers": transformers.__version__, "answers": answers_of}, separators=(",", ":"))
                         .replace('"answers":{', '"answers":{\n').replace(']]],"', ']]],\n"') + "\n")
 
 
@@ -681,19 +747,23 @@ def compare_all():
     for kind in KINDS:
         for seed in range(5):
             model = tiny(kind, seed)
-            mine = over(model)
-            sources = generator.integers(3, 24, (3, 5)).tolist()
+            mine = over(model, token_bytes=SPELT)
+            plain_sources = generator.integers(3, 24, (3, 5)).tolist()
+            # In which no string begins: here they are looked for in the output alone.
+            ended_sources = [[*source[:-1], 8] for source in plain_sources]
             encoder_decoder = model.config.is_encoder_decoder
             plain = {}
             for argument, where, arguments in cases(24, 5) + of_transformers():
                 if encoder_decoder and argument in ("guidance_scale",):
                     continue
+                sources = ended_sources if argument == "stop_strings" else plain_sources
                 for search in searches(where):
                     given = dict(max_new_tokens=8) | arguments | search
                     name = ", ".join(f"`{one}`" if "_" in one or one == "temperature" else one for one in argument.split(", ")) + (", beams" if "num_beams" in search else "")
                     wanted = answers(model, sources, theirs(given), 1 if encoder_decoder else 5)
                     wrong = compare(mine, sources, ours(given), wanted)
                     key = "num_beams" in search
+                    key = key, argument == "stop_strings"
                     if key not in plain:
                         plain[key] = [[h[0] for h in its] for its in answers(model, sources, dict(max_new_tokens=8) | search, 1 if encoder_decoder else 5)]
                     if where != SAMPLES and [[h[0] for h in its] for its in wanted] != plain[key]:
@@ -708,11 +778,53 @@ def compare_all():
     return table, differences
 
 
+def compare_groups():
+    """The same for groups of beams, of transformers 4.51: its models without their caches."""
+    table, differences = {}, []
+    generator, spread = np.random.default_rng(4), 0
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    for kind in KINDS:
+        for seed in range(5):
+            model = tiny(kind, seed)
+            encoder_decoder = model.config.is_encoder_decoder
+
+            def line(tokens, source=None):
+                with torch.no_grad():
+                    given = dict(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([tokens])) if encoder_decoder else dict(input_ids=torch.tensor([tokens]))
+                    return model(**given, use_cache=False).logits[0, -1].numpy()
+            start = model.generation_config.decoder_start_token_id if encoder_decoder else 1
+            mine = sluice.FunctionModel(line, sluice.Vocabulary(24, bos=start, eos=EOS), takes_source=encoder_decoder, is_encoder_decoder=encoder_decoder)
+            sources = generator.integers(3, 24, (3, 5)).tolist()
+            for argument, arguments in group_cases():
+                given = dict(max_new_tokens=8, pad_token_id=PAD) | arguments
+                name = ", ".join(f"`{one}`" for one in argument.split(", "))
+                wanted = answers(model, sources, theirs(given), 1 if encoder_decoder else 5)
+                wrong = compare(mine, sources, ours(given), wanted)
+                counts = table.setdefault(name, [0, 0])
+                counts[0] += wrong is None
+                counts[1] += 1
+                spread += len({its[0][0][0] for its in wanted}) > 1 or len({h[0][0] for its in wanted for h in its}) > 1
+                if wrong is not None:
+                    differences.append(f"{kind} {seed} {name} {arguments}: {wrong}")
+    return table, differences + (["no group differs from another"] if spread == 0 else [])
+
+
+@unittest.skipIf(WHY_NO_GROUPS, WHY_NO_GROUPS)
+class BesideGroups(unittest.TestCase):
+    def test_generate(self):
+        table, differences = compare_groups()
+        print(*differences[:20], sep="\n")
+        self.assertEqual(differences, [])
+        self.assertGreater(len(table), 10)
+
+
 def write_page():
-    table, differences = compare_all()
+    table, differences = compare_groups() if HAS_GROUPS else compare_all()
     print(*differences, sep="\n")
     rows = "".join(f"| {name} | {equal} of {count} |\n" for name, (equal, count) in table.items())
-    begin, end = "<!-- table of tests/python/test_huggingface.py -->\n", "<!-- table ends -->"
+    what = " of groups" if HAS_GROUPS else ""
+    begin, end = f"<!-- table{what} of tests/python/test_huggingface.py -->\n", f"<!-- table{what} ends -->"
     before, rest = PAGE.read_text().split(begin)
     made = f"\nWith transformers {transformers.__version__}:\n\n| argument | equal |\n| --- | --- |\n{rows}\n"
     PAGE.write_text(before + begin + made + end + rest.split(end, 1)[1])
