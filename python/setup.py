@@ -37,7 +37,7 @@ VERSION = ".".join(re.search(rf"_VERSION_{part} (\d+)$", TEXT, re.M)[1] for part
 
 SOURCES = ("sluice.cpp", "grammar.cpp", "catalogue.cpp", "ctc.cpp", "ngrams.cpp", "suffix.cpp", "trace.cpp", "transducer.cpp", "watermark.cpp")
 NAMES = {"darwin": "libsluice.dylib", "win32": "sluice.dll"}  # as python/sluice/_library.py looks for them
-MINUTES = 3  # at most, of one core for each library, by GCC 12 and -O2
+MINUTES = 4  # at most, of one core for each library, by GCC 12 and -O2, on a busy machine
 
 
 def cores() -> int:
