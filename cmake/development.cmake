@@ -171,6 +171,21 @@ if(SLUICE_GGML_LIBRARY)
   endif()
 endif()
 
+# sluice_engine::llama_jinja: llama.cpp's engine of Jinja, for chat templates, where tools/fetch-llama has built it.
+if(TARGET sluice_engine::llama)
+  find_path(SLUICE_LLAMA_JINJA_INCLUDE_DIR jinja/runtime.h HINTS ${LLAMA_ROOT} ENV LLAMA_ROOT PATH_SUFFIXES include)
+  find_library(SLUICE_LLAMA_JINJA_LIBRARY llama_jinja HINTS ${LLAMA_ROOT} ENV LLAMA_ROOT PATH_SUFFIXES lib)
+  mark_as_advanced(SLUICE_LLAMA_JINJA_INCLUDE_DIR SLUICE_LLAMA_JINJA_LIBRARY)
+  if(SLUICE_LLAMA_JINJA_INCLUDE_DIR AND SLUICE_LLAMA_JINJA_LIBRARY)
+    add_library(sluice_engine::llama_jinja INTERFACE IMPORTED GLOBAL)
+    target_include_directories(sluice_engine::llama_jinja INTERFACE ${SLUICE_LLAMA_JINJA_INCLUDE_DIR})
+    target_link_libraries(sluice_engine::llama_jinja INTERFACE ${SLUICE_LLAMA_JINJA_LIBRARY} sluice_engine::llama)
+    target_compile_definitions(sluice_engine::llama_jinja INTERFACE SLUICE_LLAMA_JINJA)
+  else()
+    message(STATUS "Left out: chat templates in Jinja (need libllama_jinja, which tools/fetch-llama builds)")
+  endif()
+endif()
+
 # Graphs for the programs that use ONNX Runtime, where python3-onnx is there; without, they say what they skip.
 if(TARGET sluice_engine::onnxruntime)
   add_custom_target(sluice.onnx_models)
