@@ -82,31 +82,29 @@ Engine::Engine(Options const& options) {
   if (options.blockwise()) guess(options);
   else model_.emplace(&loaded_->model());
   if (!options.language_model.empty()) fuse(options);
+  read_templates(options.chat_template);
 }
 
-std::string_view Engine::chat_template() const {
-  auto const* const pattern = llama_model_chat_template(loaded_->weights(), nullptr);
-  return pattern == nullptr ? std::string_view() : std::string_view(pattern);
-}
-
-std::string Engine::chat(std::span<Message const> messages) const {
-  auto const* const pattern = llama_model_chat_template(loaded_->weights(), nullptr);
-  if (pattern == nullptr) throw text::InputError("the model's file has no chat template");
-  std::vector<llama_chat_message> all;
-  std::size_t size = 256;
-  for (auto const& one : messages)
-    all.push_back({one.role.c_str(), one.content.c_str()}), size += 2 * (one.role.size() + one.content.size());
-  std::string result(size, '\0');
-  auto const write = [&] {
-    return llama_chat_apply_template(pattern, all.data(), all.size(), true, result.data(),
-                                     static_cast<std::int32_t>(result.size()));
+void Engine::read_templates(std::filesystem::path const& file) {
+  auto const* const vocabulary = llama_model_get_vocab(loaded_->weights());
+  auto const name = [&](llama_token token) {
+    return token == LLAMA_TOKEN_NULL ? std::string() : tokenizer().bytes(token, true);
   };
-  auto length = write();
-  if (length < 0) throw text::InputError("the model's chat template is none of those that llama.cpp's library knows");
-  if (static_cast<std::size_t>(length) > result.size())
-    result.resize(static_cast<std::size_t>(length)), length = write();
-  result.resize(static_cast<std::size_t>(length));
-  return result;
+  ChatTemplate::Tokens const tokens{name(llama_vocab_bos(vocabulary)), name(llama_vocab_eos(vocabulary)),
+                                    llama_vocab_get_add_bos(vocabulary)};
+  if (!file.empty()) {
+    template_.emplace(text::read_text(file), tokens);
+    if (template_->way() == ChatTemplate::Way::none)
+      throw text::InputError("--chat-template-file: " + file.string() + ": " + template_->told());
+    return;
+  }
+  auto const own = [&](char const* variant) {
+    auto const* const found = llama_model_chat_template(loaded_->weights(), variant);
+    return std::string(found == nullptr ? "" : found);
+  };
+  template_.emplace(own(nullptr), tokens);
+  if (ChatTemplate other(own("tool_use"), tokens); other.way() == ChatTemplate::Way::jinja)
+    tools_template_.emplace(std::move(other));
 }
 
 /// N-grams of words beside the model, over the text of its tokens.

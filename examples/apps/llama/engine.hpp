@@ -11,12 +11,10 @@
 #include <sluice/ngram/ngram_model.hpp>
 
 #include <filesystem>
+#include <llama/chat_template.hpp>
 #include <llama/options.hpp>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <variant>
 
 namespace generate {
@@ -43,26 +41,21 @@ class Loaded {
 /// One type for all combinations, so that every search is compiled once.
 using Model = sluice::AnyModel<std::monostate, sluice::Scores<float>>;
 
-/// A message of a chat.
-struct Message {
-  std::string role, content;
-};
-
 class Engine {
  public:
   explicit Engine(Options const& options);
-  /// These messages and the beginning of the answer in the model's own chat template, as llama.cpp's library writes it. Names of
-  /// control tokens in it are those tokens.
-  /// \throws text::InputError  for a model without a template, or with one that llama.cpp's library does not know
-  std::string chat(std::span<Message const> messages) const;
-  /// As the model's file has it; empty: it has none.
-  std::string_view chat_template() const;
+  /// The model's own, unless the options have another.
+  /// \param tools  the one for chats with tools, if the model's file has one of its own for them
+  ChatTemplate const& chat_template(bool tools = false) const {
+    return tools && tools_template_ ? *tools_template_ : *template_;
+  }
   Model& model() { return *model_; }
   sluice::LlamaTokenizer const& tokenizer() const { return loaded_->model().tokenizer(); }
 
  private:
   void guess(Options const& options);
   void fuse(Options const& options);
+  void read_templates(std::filesystem::path const& file);
 
   std::unique_ptr<Loaded> loaded_, draft_;
   std::optional<sluice::Restarting<sluice::Llama>> restarting_;
@@ -71,6 +64,7 @@ class Engine {
   std::optional<sluice::WordModel<>> language_;
   std::optional<sluice::Fused<Model, sluice::WordModel<>>> fused_;
   std::optional<Model> model_;
+  std::optional<ChatTemplate> template_, tools_template_;
 };
 
 }  // namespace generate

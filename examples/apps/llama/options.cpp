@@ -4,9 +4,7 @@
 #include <text/lines.hpp>
 
 #include <cmath>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <llama/options.hpp>
 #include <map>
@@ -20,14 +18,6 @@ std::map<std::string, SearchName> const searches{{"greedy", SearchName::greedy},
                                                  {"beam", SearchName::beam},
                                                  {"diverse", SearchName::diverse},
                                                  {"sample", SearchName::sample}};
-
-std::string whole(std::filesystem::path const& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) throw text::InputError(file.string() + ": cannot be read");
-  std::string all(std::istreambuf_iterator<char>(stream), {});
-  if (!text::valid_utf8(all)) throw text::InputError(file.string() + ": not valid UTF-8");
-  return all;
-}
 
 /// \throws text::InputError  for options that do not go together
 void check(Options const& o) {
@@ -84,6 +74,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   add("--system", o.system, "TEXT", "system prompt, put before every prompt; fed once");
   app.add_flag("--chat", o.chat,
                "prompts are messages of a user, --system of the system: apply the model's chat template");
+  add("--chat-template-file", o.chat_template, "FILE", "--chat: a chat template (Jinja) in place of the model's");
   app.add_flag("--special", o.special, "parse <|names|> of control tokens in prompts; without, they are plain text");
 
   app.set_help_flag("-h,--help", "this help");
@@ -167,7 +158,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
     if (!text::valid_utf8(prompt)) throw text::InputError("prompt: not valid UTF-8");
   if (!lines.empty())
     for (auto& line : text::read_lines(lines)) o.prompts.push_back(std::move(line));
-  if (!file.empty()) o.prompts.push_back(whole(file));
+  if (!file.empty()) o.prompts.push_back(text::read_text(file));
   if (!bias.empty()) o.biased = text::read_bias(bias);
   else if (o.bias_once) throw text::InputError("--bias-once has no effect without --bias");
   for (auto const* const option : {weight, bonus})
@@ -179,6 +170,7 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   for (auto const* const option : of_json)
     if (o.structure.json_schema.empty() && option->count() > 0)
       throw text::InputError(option->get_name() + " has no effect without --json-schema");
+  if (!o.chat_template.empty() && !o.chat) throw text::InputError("--chat-template-file has no effect without --chat");
   if (o.chat && o.special) throw text::InputError("--chat and --special: --chat writes the control tokens itself");
   check(o);
   auto& sample = o.samplers.sample;

@@ -36,8 +36,9 @@ struct Options {
   // What goes in.
   std::vector<std::string> prompts;
   std::string system;
-  bool chat = false;     // prompts are messages of a user, in the model's chat template
-  bool special = false;  // parse names of control tokens in prompts
+  bool chat = false;                    // prompts are messages of a user, in the model's chat template
+  std::filesystem::path chat_template;  // in place of the model's; empty: none
+  bool special = false;                 // parse names of control tokens in prompts
   std::int32_t chunk = 0;
   std::int64_t share = -1;  // -1: half of the context with a system prompt, else none
 

@@ -53,10 +53,11 @@ inline std::vector<sluice::Token> tokens_of(Options const& options, Engine& engi
                                             std::size_t number) {
   auto const& tokenizer = engine.tokenizer();
   if (options.chat) {
-    std::vector<Message> messages;
-    if (!options.system.empty()) messages.push_back({"system", options.system});
-    messages.push_back({"user", prompt});
-    return tokenizer.tokens(engine.chat(messages), true, true);
+    using Json = ChatTemplate::Json;
+    auto messages = Json::array();
+    if (!options.system.empty()) messages.push_back(Json{{"role", "system"}, {"content", options.system}});
+    messages.push_back(Json{{"role", "user"}, {"content", prompt}});
+    return tokenizer.tokens(engine.chat_template().write(std::move(messages), nullptr, Json::object()), true, true);
   }
   auto tokens = tokenizer.tokens(options.system + prompt, true, options.special);
   if (!options.special && tokens != tokenizer.tokens(options.system + prompt, true, true))

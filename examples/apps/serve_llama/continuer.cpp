@@ -6,7 +6,9 @@
 #include <text/lines.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <http/work.hpp>
 #include <llama/engine.hpp>
 #include <optional>
 #include <serve_llama/continuation_job.hpp>
@@ -101,6 +103,19 @@ sluice::TokenBytes spellings(sluice::LlamaTokenizer const& tokenizer, Names cons
   return sluice::TokenBytes(all);
 }
 
+/// What cannot fit the context is not rendered: each message has a token at least.
+/// \throws BadField
+void check_room(Chat const& chat, std::int32_t context) {
+  auto const most = static_cast<std::size_t>(context);
+  std::size_t bytes = 0;
+  for (auto const& one : chat.messages) bytes += one.content.size();
+  if (chat.messages.size() > most || bytes > most * bytes_of_cell)
+    throw BadField("messages",
+                   "messages has " + std::to_string(chat.messages.size()) + " entries of " + std::to_string(bytes) +
+                       " bytes, more than the model has room for",
+                   413);
+}
+
 class Continuer final : public Backend {
  public:
   explicit Continuer(ContinuerOptions const& options)
@@ -114,13 +129,15 @@ class Continuer final : public Backend {
                options.engine.special,
                breakers(engine_.tokenizer()),
                bytes_of_cell * static_cast<std::size_t>(options.engine.context)},
-        format_(options.tool_format.value_or(guess_tool_format(engine_.chat_template()))),
+        format_(options.tool_format.value_or(guess_tool_format(engine_.chat_template(true).source()))),
         grammars_(sluice::TokenTrie(texts_.bytes, engine_.model().vocabulary(), names_)),
         guessing_(engine_.model(), options.offer.remember),
         server_(guessing_.model(), Continuation{}, sluice::Streaming{.size = options.size, .refill_below = 1},
                 {.queue = options.queue + options.size,
                  .full = sluice::ServerOptions::Full::refuse,
-                 .intake = intake(options.engine, engine_)}) {}
+                 .intake = intake(options.engine, engine_)}) {
+    std::fprintf(stderr, "serve_llama: chat template: %s\n", engine_.chat_template().told().c_str());
+  }
 
   std::string const& name() const override { return options_.name; }
   std::size_t size() const override { return options_.size; }
@@ -138,11 +155,27 @@ class Continuer final : public Backend {
     return std::string(sluice::detail::tool_layout(static_cast<std::size_t>(format_)).name);
   }
   bool reasons() const override { return options_.reasons; }
-  std::string chat(std::vector<Message> const& messages, Tools const& tools) const override {
+  bool reasons(std::string const& prompt) const override {
+    auto const end = prompt.find_last_not_of(" \n") + 1;
+    return options_.reasons && !std::string_view(prompt).substr(0, end).ends_with(reasoning_.end);
+  }
+  std::string chat(Chat const& chat) const override {
+    auto const& pattern = engine_.chat_template(chat.tools.any());
+    check_room(chat, options_.engine.context);
+    auto variables = chat.variables;
+    if (chat.effort == "none") variables["enable_thinking"] = false;
+    else if (chat.effort) variables["reasoning_effort"] = *chat.effort;
+    if (!variables.empty() && pattern.way() != generate::ChatTemplate::Way::jinja) {
+      std::string const field = chat.variables.empty() ? "reasoning_effort" : "chat_template_kwargs";
+      throw BadField(field, field + " has no effect: the chat template is " + pattern.told());
+    }
     try {
-      return engine_.chat(plain_messages(messages, tools, format_));
+      auto const tools =
+          pattern.describes_tools() && chat.tools.any() ? Chat::Variables::parse(chat.tools.json) : nullptr;
+      return pattern.write(prompt_messages(chat, pattern, format_), tools, variables, Work::checkpoint);
     } catch (text::InputError const& error) {
-      throw BadField("messages", error.what());
+      auto const memory = std::string_view(error.what()).find("takes too much memory") != std::string_view::npos;
+      throw BadField("messages", error.what(), memory ? 413 : 400);  // the engine of templates rethrows it as text
     }
   }
   std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool) override {

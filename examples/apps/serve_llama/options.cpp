@@ -20,7 +20,8 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   auto& continuer = options.continuer;
   auto& engine = continuer.engine;
   engine.context = 8192, engine.parallel = 64, engine.chunk = 256;
-  text::CommandLine app("Continues prompts with a model of llama.cpp over HTTP: POST /v1/completions, GET /metrics.",
+  text::CommandLine app("Continues prompts with a model of llama.cpp over HTTP: POST /v1/completions and "
+                        "/v1/chat/completions, GET /metrics.",
                         "serve_llama");
   auto const add = [&](char const* name, auto& value, char const* type, std::string const& what) {
     return app.add_option(name, value, what)->type_name(type);
@@ -30,6 +31,7 @@ std::optional<LlamaServerOptions> parse_llama(int argc, char const* const* argv)
   };
   add("-m,--model", engine.model, "GGUF", "the model")->required();
   add("--name", continuer.name, "NAME", "name of the model, for /v1/models (the file's)");
+  add("--chat-template-file", engine.chat_template, "FILE", "a chat template (Jinja) in place of the model's");
   std::string tool_format;
   add("--tool-format", tool_format, "NAME",
       "how the model writes calls of tools, as vLLM's --tool-call-parser calls it");

@@ -4,6 +4,7 @@
 #include <http/completions_endpoint.hpp>
 #include <http/detect_endpoint.hpp>
 #include <http/service.hpp>
+#include <http/template_endpoint.hpp>
 #include <serve_llama/options.hpp>
 #include <vector>
 
@@ -17,7 +18,7 @@ int run(int argc, char** argv) {
   hold_signals();
   auto const backend = make_continuer(options->continuer);
   auto const& watermark = options->continuer.offer.watermarking.watermark;
-  std::vector<Endpoint> own{chatting()};
+  std::vector<Endpoint> own{chatting(), templating()};
   if (watermark.on()) own.push_back(detecting(watermark));
   return run_service("serve_llama", *backend, options->service, own);
 }

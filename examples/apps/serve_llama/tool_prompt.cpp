@@ -56,40 +56,54 @@ std::string told(Tools const& tools, Format format) {
   return text + written(format, {{{}, "NAME", R"({"PARAMETER": "VALUE"})"}});
 }
 
+Ordered plain(std::string const& role, std::string const& content) { return {{"role", role}, {"content", content}}; }
+
 /// What a call has returned, in the role that the published templates have for it, as far as llama.cpp's have it.
-generate::Message result(Message const& message, std::string const& name, Format format) {
+Ordered result(Message const& message, std::string const& name, Format format) {
   auto const& text = message.content;
   switch (format) {
-    case Format::llama3: return {"ipython", text};
+    case Format::llama3: return plain("ipython", text);
     case Format::hermes:
-    case Format::qwen_coder: return {"user", "<tool_response>\n" + text + "\n</tool_response>"};
+    case Format::qwen_coder: return plain("user", "<tool_response>\n" + text + "\n</tool_response>");
     case Format::deepseek_v3:
-      return {"system",
-              "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>" + text + "<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"};
-    case Format::deepseek_v31: return {"system", "<｜tool▁output▁begin｜>" + text + "<｜tool▁output▁end｜>"};
+      return plain("system", "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>" + text +
+                                 "<｜tool▁output▁end｜><｜tool▁outputs▁end｜>");
+    case Format::deepseek_v31: return plain("system", "<｜tool▁output▁begin｜>" + text + "<｜tool▁output▁end｜>");
     case Format::mistral:
-      return {"user",
-              "[TOOL_RESULTS] " + Ordered{{"content", text}, {"call_id", message.call}}.dump() + "[/TOOL_RESULTS]"};
+      return plain("user", "[TOOL_RESULTS] " + Ordered{{"content", text}, {"call_id", message.call}}.dump() +
+                               "[/TOOL_RESULTS]");
     case Format::mistral_v11:
-      return {"user", "[TOOL_RESULTS]" + message.call + "[TOOL_CONTENT]" + text + "[/TOOL_RESULTS]"};
-    case Format::kimi: return {"tool", "## Return of " + message.call + '\n' + text};
-    case Format::glm: return {"observation", "<tool_response>\n" + text + "\n</tool_response>"};
-    case Format::harmony: return {"functions." + name + " to=assistant<|channel|>commentary", text};
+      return plain("user", "[TOOL_RESULTS]" + message.call + "[TOOL_CONTENT]" + text + "[/TOOL_RESULTS]");
+    case Format::kimi: return plain("tool", "## Return of " + message.call + '\n' + text);
+    case Format::glm: return plain("observation", "<tool_response>\n" + text + "\n</tool_response>");
+    case Format::harmony: return plain("functions." + name + " to=assistant<|channel|>commentary", text);
   }
-  return {"tool", text};
+  return plain("tool", text);
 }
 
 /// A message with calls.
-void add_calls(std::vector<generate::Message>& all, Message const& message, Format format) {
+void add_calls(Ordered& all, Message const& message, Format format) {
   if (format == Format::harmony) {  // each is a message
-    if (!message.content.empty()) all.push_back({message.role, message.content});
+    if (!message.content.empty()) all.push_back(plain(message.role, message.content));
     for (auto const& call : message.calls)
       all.push_back(
-          {"assistant<|channel|>commentary to=functions." + call.name + " <|constrain|>json", call.arguments});
+          plain("assistant<|channel|>commentary to=functions." + call.name + " <|constrain|>json", call.arguments));
     return;
   }
   auto const line = message.content.empty() || !layout_of(format).trigger.starts_with("<tool_call>") ? "" : "\n";
-  all.push_back({message.role, message.content + line + written(format, message.calls)});
+  all.push_back(plain(message.role, message.content + line + written(format, message.calls)));
+}
+
+/// In OpenAI's form.
+Ordered whole(Message const& message, std::string const& name) {
+  auto one = plain(message.role, message.content);
+  if (!name.empty()) one["name"] = name;
+  if (!message.call.empty()) one["tool_call_id"] = message.call;
+  if (!message.reasoning.empty()) one["reasoning_content"] = message.reasoning;
+  for (auto const& call : message.calls)
+    one["tool_calls"].push_back(Ordered{
+        {"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  return one;
 }
 
 /// The name of the tool that was called under this id.
@@ -114,24 +128,28 @@ Format guess_tool_format(std::string_view pattern) {
   return Format::hermes;
 }
 
-std::vector<generate::Message> plain_messages(std::vector<Message> const& messages, Tools const& tools, Format format) {
-  std::vector<generate::Message> all;
-  all.reserve(messages.size() + 1);
-  if (tools.any() && messages.front().role != "system") all.push_back({"system", told(tools, format)});
+Ordered prompt_messages(Chat const& chat, generate::ChatTemplate const& pattern, Format format) {
+  auto const& messages = chat.messages;
+  auto const tell = chat.tools.any() && !pattern.describes_tools(), whole_calls = pattern.writes_calls();
+  auto all = Ordered::array();
+  if (tell && messages.front().role != "system") all.push_back(plain("system", told(chat.tools, format)));
   auto responding = false;  // results of several calls are one message of the user
   for (auto const& one : messages) {
-    if (one.role == "tool") {
-      auto said = result(one, called(messages, one.call), format);
-      if (responding && said.role == "user") all.back().content += '\n' + said.content;
+    auto const tool = one.role == "tool";
+    auto const of = tool ? called(messages, one.call) : std::string();
+    if (tool && !whole_calls) {
+      auto said = result(one, of, format);
+      if (responding && said["role"] == "user")
+        all.back()["content"].get_ref<std::string&>() += '\n' + said["content"].get<std::string>();
       else all.push_back(std::move(said));
-    } else if (!one.calls.empty()) {
+    } else if (!one.calls.empty() && !whole_calls) {
       add_calls(all, one, format);
     } else {
-      all.push_back({one.role, one.content});
-      if (tools.any() && &one == &messages.front() && one.role == "system")
-        all.back().content += "\n\n" + told(tools, format);
+      all.push_back(whole(one, tool && one.name.empty() ? of : one.name));
+      if (tell && &one == &messages.front() && one.role == "system")
+        all.back()["content"].get_ref<std::string&>() += "\n\n" + told(chat.tools, format);
     }
-    responding = one.role == "tool";
+    responding = tool;
   }
   return all;
 }

@@ -8,6 +8,8 @@
 #include <sluice/core/types.hpp>
 #include <sluice/decode/server_options.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <http/completion.hpp>
@@ -47,6 +49,16 @@ struct Message {
   std::string role, content;
   std::vector<ToolCall> calls{};  ///< that the assistant made, behind its content
   std::string call{};             ///< of role tool: the id of the call of which the content is the result
+  std::string name{};             ///< empty: none
+  std::string reasoning{};        ///< what the assistant thought before
+};
+/// What a request has in place of a prompt.
+struct Chat {
+  using Variables = nlohmann::ordered_json;
+  std::vector<Message> messages{};
+  Tools tools{};                              ///< that may be called
+  Variables variables = Variables::object();  ///< of the chat template: `chat_template_kwargs`
+  std::optional<std::string> effort{};        ///< `reasoning_effort`
 };
 
 /// The result of one Ask.
@@ -125,16 +137,16 @@ class Backend {
   virtual std::unique_ptr<Preparation> prepare(Task const& task) const = 0;
   /// A prompt may be tokens below this; 0: only texts.
   virtual std::int32_t token_count() const { return 0; }
-  /// Messages of a chat, and the tools that may be called, as a prompt, whose names of control tokens are those tokens.
-  /// \throws BadField  if there is no way to write them
-  virtual std::string chat(std::vector<Message> const&, Tools const&) const {
-    throw BadField("messages", "this model does not chat");
-  }
+  /// A chat as a prompt, whose names of control tokens are those tokens.
+  /// \throws BadField  if there is no way to write it
+  virtual std::string chat(Chat const&) const { throw BadField("messages", "this model does not chat"); }
   /// How outputs that may have calls of tools write them, as sluice::tool_format() calls it. Their texts have names of control
   /// tokens.
   virtual std::string tool_format() const { throw BadField("tools", "tools are not supported"); }
   /// Whether outputs of chats begin with what was thought, up to `</think>`.
   virtual bool reasons() const { return false; }
+  /// Whether that of this prompt does, which chat() has made: it may say that nothing is to be thought.
+  virtual bool reasons(std::string const&) const { return reasons(); }
   /// Hands a job, which must live until it is done, to a decoder; returns nothing if the decoders are closed.
   /// \param express  to the decoder for small requests, which do not wait for the steps of large ones
   virtual std::optional<Ticket> submit(Job& job, sluice::Delivery delivery, bool express) = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <http/chat.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace serve {
 
@@ -63,6 +65,8 @@ Message read_message(Json const& one, std::string const& name) {
     if (!known && !value.is_null()) throw BadField(name + "." + field, name + "." + field + " is not supported");
   }
   if (tool) message.call = text_of(one, "tool_call_id", name);
+  for (auto const& [field, to] : {std::pair{"name", &message.name}, {"reasoning_content", &message.reasoning}})
+    if (!one.value(field, Json()).is_null()) *to = text_of(one, field, name);
   if (auto const calls = one.value("tool_calls", Json()); !calls.is_null())
     message.calls = read_calls(calls, name + ".tool_calls");
   auto const content = one.value("content", Json());
@@ -86,8 +90,6 @@ bool is_called(Json const& tool, std::string const& name) {
   return function.is_object() && function.value("name", Json()) == name;
 }
 
-}  // namespace
-
 std::vector<Message> read_messages(Fields& fields) {
   auto const* const list = fields.find("messages");
   if (list == nullptr) throw BadField("messages", "messages is missing: a list of objects with role and content");
@@ -97,6 +99,22 @@ std::vector<Message> read_messages(Fields& fields) {
   for (auto const& one : *list)
     messages.push_back(read_message(one, "messages[" + std::to_string(messages.size()) + "]"));
   return messages;
+}
+
+/// Of the chat template.
+/// \throws BadField  for those that other fields set
+Chat::Variables read_variables(Fields& fields) {
+  std::string const field = "chat_template_kwargs";
+  auto const* const found = fields.find(field);
+  if (found == nullptr) return Chat::Variables::object();
+  if (!found->is_object()) Fields::refuse(field, *found, "an object");
+  auto variables = Chat::Variables::parse(*fields.source(field));  // the order of members matters
+  for (auto const* const own :
+       {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "chat_template", "tokenize"})
+    if (variables.contains(own)) throw BadField(field, field + "." + own + " is not what a request may set");
+  if (auto const thinking = found->value("enable_thinking", Json(true)); !thinking.is_boolean())
+    Fields::refuse(field + ".enable_thinking", thinking, "true or false");
+  return variables;
 }
 
 Tools read_tools(Fields& fields) {
@@ -119,6 +137,14 @@ Tools read_tools(Fields& fields) {
   if (std::ranges::none_of(*list, [&](Json const& tool) { return is_called(tool, tools.name); }))
     throw BadField("tool_choice", "tool_choice: no tool has the name " + text::shown(Json(tools.name)));
   return tools;
+}
+
+}  // namespace
+
+Chat read_chat(Fields& fields) {
+  Chat chat{.messages = read_messages(fields), .tools = read_tools(fields), .variables = read_variables(fields)};
+  chat.effort = fields.text("reasoning_effort");
+  return chat;
 }
 
 }  // namespace serve

@@ -5,15 +5,12 @@
 
 #include <http/backend.hpp>
 #include <http/fields.hpp>
-#include <vector>
 
 namespace serve {
 
-/// \throws BadField  naming the field, also within a message
-std::vector<Message> read_messages(Fields& fields);
-
-/// `tools`, `tool_choice` and `parallel_tool_calls`. Schemas are left to the grammar that is made of them.
-/// \throws BadField  naming the field, and for choices without tools
-Tools read_tools(Fields& fields);
+/// `messages`, `chat_template_kwargs` and `reasoning_effort`; `tools`, `tool_choice` and `parallel_tool_calls`. Schemas are left to
+/// the grammar that is made of them.
+/// \throws BadField  naming the field, also within a message, and for choices without tools
+Chat read_chat(Fields& fields);
 
 }  // namespace serve

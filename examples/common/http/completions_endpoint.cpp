@@ -12,6 +12,7 @@
 #include <http/event_stream.hpp>
 #include <http/reply.hpp>
 #include <http/service.hpp>
+#include <http/template_endpoint.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -141,14 +142,15 @@ std::vector<Ask> read_prompts(Fields& fields, House const& house) {
   return asks;
 }
 
-Task read(Fields& fields, House const& house, Shape& shape) {
+Task read(Fields& fields, House const& house, httplib::Request const& request, Shape& shape) {
   auto const& bounds = house.bounds;
   Task task;
   if (shape.chat) {
-    auto const messages = read_messages(fields);
-    shape.tools = read_tools(fields), shape.reasons = house.backend.reasons();
+    auto const chat = read_chat(fields);
+    auto prompt = prompt_of(chat, house, request);
+    shape.tools = chat.tools, shape.reasons = house.backend.reasons(prompt);
     if (shape.tools.may_be_called()) shape.format = house.backend.tool_format();
-    task.asks.push_back({.text = house.backend.chat(messages, shape.tools), .special = true});
+    task.asks.push_back({.text = std::move(prompt), .special = true});
   } else {
     task.asks = read_prompts(fields, house);
   }
@@ -156,7 +158,7 @@ Task read(Fields& fields, House const& house, Shape& shape) {
     throw BadField("model", "model: no model of that name; GET /v1/models lists them", 404);
   auto completion = read_completion(fields, bounds, shape.chat);
   completion.tools = shape.tools, completion.reasons = shape.reasons;
-  if (shape.reasons)
+  if (shape.chat && house.backend.reasons())
     if (auto const most = fields.integer("thinking_token_budget", 0, bounds.length))
       completion.thinking = static_cast<std::int32_t>(*most);
   shape.choices = static_cast<std::size_t>(completion.choices);
@@ -301,7 +303,7 @@ namespace {
 
 void answer_in(Shape shape, House const& house, httplib::Request const& request, httplib::Response& response) {
   Fields fields(request.body);
-  auto const task = read(fields, house, shape);
+  auto const task = read(fields, house, request, shape);
   if (task.stream) {
     Chunks const chunks{shape};
     stream(response, std::make_shared<Flight>(house, task, true), chunks, [chunks] {

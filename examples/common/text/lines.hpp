@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -105,6 +106,16 @@ inline std::vector<std::string> read_lines(std::filesystem::path const& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(file.string() + ": cannot be opened");
   return read_lines(stream, file.string());
+}
+
+/// The whole of a file.
+/// \throws InputError  if it cannot be read, or is not UTF-8
+inline std::string read_text(std::filesystem::path const& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(file)) throw InputError(file.string() + ": cannot be read");
+  std::string all(std::istreambuf_iterator<char>(stream), {});
+  if (!valid_utf8(all)) throw InputError(file.string() + ": not valid UTF-8");
+  return all;
 }
 
 /// To call when all is printed.
