@@ -162,7 +162,8 @@ if(TARGET llama_generate AND SLUICE_BASH)
   if(TARGET serve_llama)
     sluice_command_line(llama_serve 20 $<TARGET_FILE:serve_llama> $<TARGET_FILE:llama_generate>
       $<TARGET_FILE:sluice.draw_llama> ${stories})
-    set_tests_properties(cli/llama_serve PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: |\nSKIPPED: ")
+    set_tests_properties(cli/llama_serve PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: |\nSKIPPED: "
+      ENVIRONMENT "SLUICE_LLAMA_TEMPLATES=${LLAMA_ROOT}/models/templates")
     sluice_command_line(llama_attack 20 $<TARGET_FILE:serve_llama> $<TARGET_FILE:sluice.draw_llama>)
     set_tests_properties(cli/llama_attack PROPERTIES RUN_SERIAL ON) # deadlines are a part of it
     set(OPENAI_ROOT "" CACHE PATH "Where tools/fetch-openai has put OpenAI's client; its test is skipped without")

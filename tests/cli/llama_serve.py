@@ -15,6 +15,10 @@ told               answers of many kinds, to be compared
 remembers          the second time fewer rounds, and nothing of who does not want it
 marks              what is marked is found; what cannot be marked is refused
 chat               messages in the model's template
+template FILE      a template, as jinja2 of Python renders it
+own                what a template is given
+built_in           a template of which only the form is known takes no variables
+many_messages      what a template takes long for is bounded
 formats            outputs of a chat match response_format
 tools              calls of tools, whole and streamed
 thinks             what was thought comes first, at most so many tokens of it
@@ -497,6 +501,101 @@ def formats():
         check(f"{one}: {code} {text[:300]}", code == 400 and json.loads(text)["error"]["param"] == field)
 
 
+def jinja(file):
+    """A function that renders the template, as Hugging Face's apply_chat_template does; of another author's engine."""
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def refuse(why):
+        raise ValueError(why)
+
+    def to_json(value, indent=None, ensure_ascii=False, separators=None, sort_keys=False):
+        return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys)
+
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    env.filters["tojson"] = to_json
+    env.globals.update(raise_exception=refuse, strftime_now=time.strftime)
+    with open(file, encoding="utf-8", newline="") as source:
+        pattern = env.from_string(source.read())
+
+    def render(messages, tools=None, **variables):
+        messages = json.loads(json.dumps(messages))
+        for message in messages:
+            for call in message.get("tool_calls", []):
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        return pattern.render(messages=messages, tools=tools, add_generation_prompt=True, bos_token="<s>", eos_token="</s>",
+                              date_string=time.strftime("%d %b %Y"), datetime=time.strftime("%b %d %Y"), **variables).removeprefix("<s>")
+    return render
+
+
+def applied(**body):
+    code, text, _ = post("/apply-template", body)
+    return code, json.loads(text).get("prompt") if code == 200 else json.loads(text)["error"]
+
+
+# With what templates get wrong: quotes, marks, letters of others, empty lines, order of members.
+SAID = [{"role": "system", "content": "Be <kind> & brief."}, {"role": "user", "content": "\"a\" 'b' ü\n\nc"},
+        {"role": "assistant", "content": "d"}, {"role": "user", "content": "e"}]
+CALLED = [{"role": "user", "content": "Paint."},
+          {"role": "assistant", "content": "", "tool_calls": [
+              {"id": "call00001", "type": "function", "function": {"name": "paint", "arguments": '{"times": 3, "color": "red"}'}}]},
+          {"role": "tool", "tool_call_id": "call00001", "name": "paint", "content": "done"}]
+
+
+def template(file):
+    try:
+        render = jinja(file)
+    except ImportError:
+        return print("not tried: chat templates beside jinja2, which was not found (python3-jinja2)")
+    for messages, tools, variables in [(SAID, None, {}), (SAID, TOOLS[:1], {}), (CALLED, TOOLS[:1], {}), (SAID, None, {"enable_thinking": False}),
+                                       (SAID, None, {"enable_thinking": True, "own": {"b": 1, "a": [None, 1.5]}})]:
+        body = {"messages": messages, **({"tools": tools} if tools else {}), **({"chat_template_kwargs": variables} if variables else {})}
+        code, prompt = applied(**body)
+        wanted = render(messages, tools, **variables)
+        check(f"{file}, {variables}: {prompt!r}, not {wanted!r}", code == 200 and prompt == wanted)
+    code, prompt = applied(messages=SAID, reasoning_effort="low")
+    check(f"{file}: effort", code == 200 and prompt == render(SAID, reasoning_effort="low", reasoning_strength="low"))
+    check(f"{file}: no effort", applied(messages=SAID, reasoning_effort="none") == applied(messages=SAID, chat_template_kwargs={"enable_thinking": False}))
+
+
+def own():
+    """The test's own template, which says what it is given."""
+    code, prompt = applied(messages=[{"role": "developer", "content": "a"}, {"role": "assistant", "content": "b", "reasoning_content": "c", "name": "d"}])
+    check(f"roles, names, thoughts: {prompt}", code == 200 and "<|im_start|>system\na<|im_end|>" in prompt and "<think>c</think>b" in prompt and "[d]" in prompt)
+    body = {"messages": ASKED, "chat_template_kwargs": {"own": "xyz"}}
+    prompt = applied(**body)[1]
+    check(f"a variable: {prompt}", "own=xyz" in prompt)
+    code, text, _ = post("/v1/chat/completions", {**body, "temperature": 0, "max_tokens": 20})
+    wanted, answer = complete(prompt, temperature=0, max_tokens=20), json.loads(text)
+    check(f"the prompt of a chat: {text[:300]}, not {wanted}", code == 200 and answer["usage"] == wanted["usage"] and
+          answer["choices"][0]["message"]["content"] == wanted["choices"][0]["text"])
+    for field, more in [("chat_template_kwargs", {"chat_template_kwargs": 1}), ("chat_template_kwargs", {"chat_template_kwargs": {"messages": []}}),
+                        ("chat_template_kwargs", {"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}),
+                        ("chat_template_kwargs.enable_thinking", {"chat_template_kwargs": {"enable_thinking": "no"}}),
+                        ("reasoning_effort", {"reasoning_effort": 1}), ("chat_template", {"chat_template": "{{ 1 }}"}),
+                        ("messages", {"messages": [{"role": "nobody", "content": "a"}]}), ("messages", {}), ("max_tokens", {"max_tokens": 1})]:
+        code, error = applied(**{"messages": ASKED, **more} if more else {})
+        check(f"{more}: {code} {error}", code == 400 and error["param"] == field)
+    code, error = applied(messages=[{"role": "nobody", "content": "a"}])
+    check(f"why: {error}", "no role nobody" in error["message"])
+
+
+def built_in():
+    for field, more in [("chat_template_kwargs", {"chat_template_kwargs": {"own": 1}}), ("reasoning_effort", {"reasoning_effort": "low"})]:
+        code, error = applied(messages=ASKED, **more)
+        check(f"{more}: {code} {error}", code == 400 and error["param"] == field)
+    check("without", applied(messages=ASKED)[0] == 200 and applied(messages=ASKED, chat_template_kwargs={})[0] == 200)
+
+
+def many_messages():
+    """The template looks at all messages for each; the server's time limit is a second."""
+    begun = time.monotonic()
+    code, error = applied(messages=[{"role": "user", "content": "a"}] * 7000)
+    check(f"late: {code} {error}", code == 504 and time.monotonic() - begun < 30)
+    code, error = applied(messages=[{"role": "user", "content": "a"}] * 9000)
+    check(f"too many: {code} {error}", code == 413 and error["param"] == "messages")
+
+
 def tokens():
     """The tokens of a prompt in place of its text: <s>, then letters behind a space (7 to 32) and others (33 to 58)."""
     spelled = {"ab c": [1, 7, 34, 9], "q": [1, 23]}
@@ -577,5 +676,6 @@ def bodies():
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
  "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
  "remembers": remembers, "marks": marks, "chat": chat, "tools": tools, "thinks": thinks, "calls": calls, "formats": formats,
- "tokens": tokens, "late": late, "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
+ "template": template, "own": own, "built_in": built_in, "many_messages": many_messages, "tokens": tokens, "late": late,
+ "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -135,6 +135,61 @@ check 'what was written in time' client late
 stop
 always=(-m model.gguf --threads 1 --exact)
 
+# ---- chat templates ----
+cat >own.jinja <<'END'
+{%- for message in messages -%}
+{%- if message.role == 'nobody' %}{{ raise_exception('no role ' + message.role) }}{% endif -%}
+<|im_start|>{{ message.role }}{% if message.name %}[{{ message.name }}]{% endif %}{{ '\n' }}
+{%- if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}{{ message.content }}<|im_end|>
+{% endfor -%}
+{%- if own is defined %}own={{ own }}{% endif -%}
+<|im_start|>assistant
+{% if enable_thinking is defined and not enable_thinking %}<think></think>
+{% endif %}
+END
+printf '%s' "{% for one in messages %}{% for other in messages %}{% if other.content == one.role %}{% endif %}{% endfor %}{{ one.content }}{% endfor %}" >slow.jinja
+printf 'no template' >text.jinja
+always=(-m json.gguf --threads 1)
+refused 'nowhere.jinja: cannot be read' --chat-template-file nowhere.jinja
+refused '--chat-template-file: text.jinja: none: ' --chat-template-file text.jinja
+start --exact
+check 'which way' grep -q -F 'chat template: a form that' err
+check 'built in' client built_in
+stop
+start --special --exact --chat-template-file own.jinja
+if ! grep -q 'chat template: rendered as Jinja' err; then
+  echo "not tried: chat templates in Jinja, of which no engine was found when this was built"
+  check 'built in without an engine' client built_in
+  stop
+else
+  check 'what a template is given' client own
+  stop
+  start --exact --reasoning-parser qwen3 --chat-template-file own.jinja
+  ask /v1/chat/completions '{"messages": [{"role": "user", "content": "a"}], "temperature": 0, "response_format": {"type": "json_schema", "json_schema": {"schema":
+    {"const": "x"}}}, "chat_template_kwargs": {"enable_thinking": false}}' >out
+  says '"message":\{"content":"\\"x\\"","role":"assistant"\}' # with no thoughts before
+  stop
+  start --time-limit 1 --chat-template-file slow.jinja
+  check 'many messages' client many_messages
+  stop
+  "$draw" inside.gguf 2 1 "$(cat own.jinja)" json
+  run_generate() { "$generate" -m "$1" --threads 1 --exact --json --max-length 20 --chat "${@:2}" 'x y'; }
+  run_generate inside.gguf >one
+  run_generate json.gguf --chat-template-file own.jinja >other
+  check 'a template in the model' [ -s one ]
+  same one other
+  [ -d "${SLUICE_LLAMA_TEMPLATES:-}" ] || echo "not tried: chat templates of models, which tools/fetch-llama brings"
+  for name in Qwen-Qwen2.5-7B-Instruct Qwen-Qwen3-0.6B Qwen3-Coder meta-llama-Llama-3.1-8B-Instruct openai-gpt-oss-120b GLM-4.6 MiniMax-M2 \
+    deepseek-ai-DeepSeek-V3.2 mistralai-Mistral-Nemo-Instruct-2407 google-gemma-4-31B-it ibm-granite-granite-4.0 moonshotai-Kimi-K2; do
+    file=${SLUICE_LLAMA_TEMPLATES:-}/$name.jinja
+    [ -e "$file" ] || continue
+    start --chat-template-file "$file"
+    check "the template $name" client template "$file"
+    stop
+  done
+fi
+always=(-m model.gguf --threads 1 --exact)
+
 # ---- few cells, few sequences ----
 start --context 256 --sequences 8 --size 4
 check 'many in little room' client many <prompts
