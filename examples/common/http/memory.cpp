@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <http/memory.hpp>
 #include <malloc.h>
 
@@ -23,6 +24,11 @@ Account::~Account() {
 }
 
 void Account::take(std::size_t bytes) {
+  // Destructors may allocate (nlohmann's do), and must not throw.
+  if (std::uncaught_exceptions() > 0) {
+    used_ += bytes;
+    return;
+  }
   if (bytes > most_ || used_ > most_ - bytes) throw OverBudget(field_, most_, false);
   if (used_ + bytes > reserved_) {
     auto const more = (used_ + bytes - reserved_ + chunk - 1) / chunk * chunk;
