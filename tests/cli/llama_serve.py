@@ -19,6 +19,7 @@ template FILE      a template, as jinja2 of Python renders it
 own                what a template is given
 built_in           a template of which only the form is known takes no variables
 many_messages      what a template takes long for is bounded
+little_memory      what it takes memory for, too
 formats            outputs of a chat match response_format
 tools              calls of tools, whole and streamed
 thinks             what was thought comes first, at most so many tokens of it
@@ -596,6 +597,12 @@ def many_messages():
     check(f"too many: {code} {error}", code == 413 and error["param"] == "messages")
 
 
+def little_memory():
+    """2 MiB a request."""
+    found = {count: applied(messages=[{"role": "user", "content": "ab"}] * count)[0] for count in (10, 200, 400, 500, 1000, 3000, 6000, 8000)}
+    check(f"codes: {found}", found[10] == 200 and found[1000] == found[8000] == 413 and set(found.values()) == {200, 413})
+
+
 def tokens():
     """The tokens of a prompt in place of its text: <s>, then letters behind a space (7 to 32) and others (33 to 58)."""
     spelled = {"ab c": [1, 7, 34, 9], "q": [1, 23]}
@@ -676,6 +683,7 @@ def bodies():
 {"same": same, "same_texts": same_texts, "streams": streams, "logprobs": logprobs, "samples": samples, "stops": stops,
  "grammars": grammars, "many": many, "shared": shared, "leaves": leaves, "told": told,
  "remembers": remembers, "marks": marks, "chat": chat, "tools": tools, "thinks": thinks, "calls": calls, "formats": formats,
- "template": template, "own": own, "built_in": built_in, "many_messages": many_messages, "tokens": tokens, "late": late,
+ "template": template, "own": own, "built_in": built_in, "many_messages": many_messages,
+ "little_memory": little_memory, "tokens": tokens, "late": late,
  "bodies": bodies}[sys.argv[1]](*sys.argv[3:])
 finish()

@@ -172,6 +172,9 @@ else
   start --time-limit 1 --chat-template-file slow.jinja
   check 'many messages' client many_messages
   stop
+  start --request-memory 2 --chat-template-file own.jinja
+  check 'little memory' client little_memory
+  stop
   "$draw" inside.gguf 2 1 "$(cat own.jinja)" json
   run_generate() { "$generate" -m "$1" --threads 1 --exact --json --max-length 20 --chat "${@:2}" 'x y'; }
   run_generate inside.gguf >one

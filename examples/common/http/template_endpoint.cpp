@@ -14,6 +14,11 @@ std::string prompt_of(Chat const& chat, House const& house, httplib::Request con
                   until);
   Work const work(until);
   Account::Naming const naming("messages");
+  if (auto* const account = Account::current(); account != nullptr) {  // says before whether there is room for it
+    auto bytes = chat.tools.json.size() + request.body.size();
+    for (auto const& one : chat.messages) bytes += 750 + one.content.size() + 750 * one.calls.size();
+    account->take(6 * bytes), account->give(6 * bytes);
+  }
   return house.backend.chat(chat);
 }
 
