@@ -35,6 +35,7 @@ open("list", "w").write("1.npy\n2.csv\n")
 open("lexicon", "w").write("ab\nbb b b\n")
 open("hotwords", "w").write("ab\t3\n")
 open("lm.arpa", "w").write("\\data\\\nngram 1=5\n\n\\1-grams:\n-99\t<s>\n-0.9\t</s>\n-1.5\t<unk>\n-0.4\tab\n-1.1\tbb\n\n\\end\\\n")
+open("letters.arpa", "w").write("\\data\\\nngram 1=6\n\n\\1-grams:\n-99\t<s>\n-1.2\t</s>\n-2\t<unk>\n-0.3\ta\n-0.9\tb\n-0.6\t_\n\n\\end\\\n")
 END
 python3 make.py
 
@@ -62,6 +63,8 @@ def score(text):
         words = [word for word in words if word]
         added = weight * math.log(10) * (sum(logs.get(word, logs[None]) for word in words) + logs["</s>"]) + bonus * len(words)
         added += weight * unknown * sum(word not in logs for word in words)
+    if rule == "letters":
+        added = weight * math.log(10) * (sum({"a": -0.3, "b": -0.9, " ": -0.6}[letter] for letter in text) - 1.2) + bonus * len(text)
     return math.log(sums[text]) + added
 if rule == "align":
     text = "ab a"
@@ -126,6 +129,7 @@ for number in 0 1 2; do
   finds $number lexicon '' --lexicon lexicon
   finds $number hotwords '' --hotwords hotwords
   finds $number language '0.5 0.7 -2' --ngrams lm.arpa --weight 0.5 --bonus 0.7 --unknown -2
+  finds $number letters '0.5 0.7 0' --ngrams letters.arpa --ngrams-of labels --weight 0.5 --bonus 0.7
   run $number.npy --align 'ab a' --json >out 2>err
   check "$number aligned: $(cat out err)" python3 check.py $number out align
 done

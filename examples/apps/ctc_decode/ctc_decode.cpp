@@ -68,13 +68,13 @@ class Texts {
       words_.push_back(spelling.word), lengths_.push_back(spelling.labels.size());
       tokens_.insert(tokens_.end(), spelling.labels.begin(), spelling.labels.end());
     }
-    if (options.ngrams.empty()) return;
+    if (!options.language.given()) return;
     sluice_ngrams* table = nullptr;
-    expect(sluice_ngrams_open(options.ngrams.c_str(), &table));
+    expect(sluice_ngrams_open(options.language.ngrams.c_str(), &table));
     ngrams_.reset(table);
-    if (options.ngrams_of == "words") return;
+    if (options.language.of == "words") return;
     ngram_words_.resize(labels_.size());
-    auto const names = text::read_lines(options.labels);
+    auto const names = text::label_words(text::read_lines(options.labels));
     expect(sluice_ngrams_find(table, views(names).data(), names.size(), ngram_words_.data()));
   }
 
@@ -92,7 +92,7 @@ class Texts {
     made.words = words.data(), made.tokens = tokens_.data(), made.lengths = lengths_.data();
     made.spellings = words.size();
     made.ngrams = ngrams_.get(), made.ngram_words = ngram_words_.empty() ? nullptr : ngram_words_.data();
-    made.weight = &weight, made.bonus = bonus, made.unknown = options_.unknown;
+    made.weight = &weight, made.bonus = bonus, made.unknown = options_.language.unknown;
     sluice_ctc* ctc = nullptr;
     expect(sluice_ctc_create(&made, &ctc));
     return Ctc(ctc);
@@ -163,7 +163,7 @@ class Program {
   int run() {
     if (options_.align) return align();
     if (options_.sweep) return sweep();
-    auto const ctc = texts_.ctc(options_.weight, options_.bonus);
+    auto const ctc = texts_.ctc(options_.language.weight, options_.language.bonus);
     auto const search = texts_.search();
     translate::Progress progress(options_.progress, "ctc_decode", "matrices");
     progress.expect(files_.size());
@@ -266,7 +266,7 @@ class Program {
   }
 
   int align() {
-    auto const ctc = texts_.ctc(options_.weight, options_.bonus);
+    auto const ctc = texts_.ctc(options_.language.weight, options_.language.bonus);
     auto const tokens = texts_.labels().spell(*options_.align, "--align");
     if (tokens.empty()) throw text::InputError("--align: '': must have a label");
     auto failed = false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <text/command_line.hpp>
+#include <text/language_options.hpp>
 #include <text/lines.hpp>
 
 #include <algorithm>
@@ -20,10 +21,11 @@ namespace ctc_decode {
 
 struct Options {
   std::vector<std::filesystem::path> matrices;
-  std::filesystem::path list, labels, lexicon, ngrams, hotwords, references;
+  std::filesystem::path list, labels, lexicon, hotwords, references;
   std::optional<std::string> blank, separator, align;
-  std::string kind = "logits", ngrams_of = "words";
-  double weight = 0.3, bonus = 0, unknown = 0, seconds = 0;
+  std::string kind = "logits";
+  text::LanguageOptions language;
+  double seconds = 0;
   std::optional<double> token_floor, threshold, skip_blank;
   std::int32_t beam = 32, n_best = 0, top_tokens = 0, threads = 0;
   std::vector<double> weights, bonuses{0};  ///< of a sweep
@@ -74,13 +76,7 @@ inline std::optional<Options> parse(int argc, char const* const* argv) {
   real("--skip-blank", o.skip_blank, "frames whose blank has this probability cost next to nothing (none)");
   app.add("--lexicon", o.lexicon, "FILE",
           "texts consist of these words: one in a line, and its labels if it is not spelt as it is written");
-  app.add("--ngrams", o.ngrams, "FILE", "language model: ARPA, or a file of build_ngram");
-  app.add("--ngrams-of", o.ngrams_of, "WHAT", "what it is of: words or labels (words)")
-      ->check(text::one_of({"words", "labels"}));
-  real("--weight", o.weight, "of the language model's log-probability (0.3)")
-      ->check(text::number<double>([](double x) { return x >= 0; }, " >= 0"));
-  real("--bonus", o.bonus, "added for each word, or label (0)");
-  real("--unknown", o.unknown, "added for each word that the language model has not (0)");
+  o.language.add_to(app, "labels");
   app.add("--hotwords", o.hotwords, "FILE", "words and phrases to prefer, as whole words: phrase, tab, boost in nats");
   auto* const align_option =
       app.add("--align", align, "TEXT", "where each label of this text is, in place of decoding");
@@ -102,14 +98,14 @@ inline std::optional<Options> parse(int argc, char const* const* argv) {
   if (!separator_option->empty()) o.separator = separator;
   if (!align_option->empty()) o.align = align;
   o.sweep = !sweep->empty();
-  o.bonuses = bonus_sweep->empty() ? std::vector<double>{o.bonus} : numbers(bonuses, "--sweep-bonus");
+  o.bonuses = bonus_sweep->empty() ? std::vector<double>{o.language.bonus} : numbers(bonuses, "--sweep-bonus");
   if (o.sweep) o.weights = numbers(weights, "--sweep");
   for (auto const weight : o.weights)
     if (weight < 0) throw text::InputError("--sweep: '" + std::to_string(weight) + "' is not a number >= 0");
   if (o.matrices.empty() && o.list.empty()) throw text::InputError("MATRIX: is missing: give files, or --list");
   if (o.n_best > o.beam)
     throw text::InputError("--n-best: " + std::to_string(o.n_best) + ": the beam has " + std::to_string(o.beam));
-  if (o.sweep && (o.references.empty() || o.ngrams.empty()))
+  if (o.sweep && (o.references.empty() || !o.language.given()))
     throw text::InputError("--sweep: needs --references and --ngrams");
   if (!bonus_sweep->empty() && !o.sweep) throw text::InputError("--sweep-bonus: needs --sweep");
   if (o.align && (o.sweep || !o.references.empty()))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnx_read_line: the text of pictures of lines, by a recogniser of PP-OCR under ONNX Runtime: best path, beam, words, boosted phrases.
+// onnx_read_line: the text of pictures of lines, by a recogniser of PP-OCR under ONNX Runtime: best path, beam, words, n-grams, hotwords.
 #include <sluice/core/matrix_view.hpp>
+#include <sluice/core/token_bytes.hpp>
 #include <sluice/decode/decode.hpp>
 #include <sluice/decode/schedule.hpp>
 #include <sluice/engine/onnxruntime_graph.hpp>
@@ -9,26 +10,30 @@
 #include <sluice/frames/ctc_frames.hpp>
 #include <sluice/frames/language_model.hpp>
 #include <sluice/frames/lexicon.hpp>
+#include <sluice/ngram/ngram_model.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/processor/penalties.hpp>
 
 #include <text/bias.hpp>
 #include <text/command_line.hpp>
+#include <text/language_options.hpp>
 #include <text/lines.hpp>
+#include <text/ngrams.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <onnxruntime/recogniser.hpp>
 #include <optional>
 #include <read_line/png_file.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace onnx_read_line {
@@ -38,11 +43,12 @@ namespace {
 using sluice::Token;
 
 constexpr Token blank = 0;
-using Beam = sluice::CtcBeamSearch<sluice::Rules<sluice::Lexicon, sluice::Bias>>;
+using Rule = sluice::Rules<sluice::Lexicon, sluice::Bias>;
 
 struct Options {
-  std::filesystem::path recogniser, characters, lexicon, bias, frames;
+  std::filesystem::path recogniser, characters, lexicon, hotwords, frames;
   std::vector<std::filesystem::path> pictures;
+  text::LanguageOptions language;
   std::int32_t beam = 0, n_best = 0, threads = 1;
 };
 
@@ -56,11 +62,13 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add("--beam", o.beam, "N", "prefixes in the beam (the best path alone, or 32)")->check(text::whole(1, 10000));
   app.add("--n-best", o.n_best, "N", "texts, with their scores")->check(text::whole(1, 10000));
   app.add("--lexicon", o.lexicon, "FILE", "words, one in a line: letters stand in these words alone");
-  app.add("--bias", o.bias, "FILE", "phrases to prefer: phrase, tab, boost");
-  app.add("--frames", o.frames, "FILE", "write the log-probabilities of the first picture, float32 [frames, labels]");
+  o.language.add_to(app, "characters");
+  app.add("--hotwords", o.hotwords, "FILE", "words and phrases to prefer: phrase, tab, boost in nats");
+  app.add("--frames", o.frames, "FOLDER",
+          "write the log-probabilities of each picture, as ctc_decode reads them (.npy)");
   app.add("--threads", o.threads, "N", "of ONNX Runtime (1)")->check(text::whole(1, 1024));
   if (!app.read(argc, argv)) return std::nullopt;
-  if (o.beam == 0 && (o.n_best > 0 || !o.lexicon.empty() || !o.bias.empty())) o.beam = 32;
+  if (o.beam == 0 && (o.n_best > 0 || !o.lexicon.empty() || o.language.given() || !o.hotwords.empty())) o.beam = 32;
   if (o.n_best > o.beam)
     throw text::InputError("--n-best: " + std::to_string(o.n_best) + ": the beam has " + std::to_string(o.beam));
   return o;
@@ -72,6 +80,7 @@ class Alphabet {
   explicit Alphabet(std::vector<std::string> const& labels) : labels_(labels) {
     for (std::size_t i = 1; i < labels.size(); ++i) tokens_.emplace(labels[i], static_cast<Token>(i));
   }
+  std::vector<std::string> const& labels() const { return labels_; }
   std::string text(std::vector<Token> const& tokens) const {
     std::string out;
     for (auto const token : tokens) out += labels_[static_cast<std::size_t>(token)];
@@ -113,7 +122,30 @@ class Alphabet {
   std::unordered_map<std::string, Token> tokens_;
 };
 
-std::vector<sluice::Result> read(Options const& options, Alphabet const& alphabet, std::vector<Frames> const& frames) {
+/// What a beam of texts is guided by.
+struct Guides {
+  Rule rule{};
+  std::variant<sluice::NoRule, sluice::WordModel<>, sluice::NGramModel<>> language{};
+
+  Guides(Options const& options, Alphabet const& alphabet) {
+    auto const terms = options.hotwords.empty() ? std::vector<text::BiasTerm>() : text::read_bias(options.hotwords);
+    rule =
+        Rule(options.lexicon.empty() ? sluice::Lexicon() : alphabet.lexicon(options.lexicon),
+             text::make_bias(terms, false, [&](std::string const& phrase) {
+               auto tokens = alphabet.tokens(phrase);
+               return tokens.empty() ? std::vector<sluice::Phrase>() : std::vector<sluice::Phrase>{std::move(tokens)};
+             }));
+    auto const& [file, of, weight, bonus, unknown] = options.language;
+    if (file.empty()) return;
+    auto const table = text::load_ngrams(file);
+    auto const& labels = alphabet.labels();
+    sluice::FusionWeights const weights{.weight = weight, .bonus = bonus, .unknown = unknown};
+    if (of == "words") language = sluice::WordModel<>(table, sluice::TokenBytes(labels), weights);
+    else language = sluice::NGramModel<>(table, text::character_words(table, labels, file), weights);
+  }
+};
+
+std::vector<sluice::Result> read(Options const& options, Guides const& guides, std::vector<Frames> const& frames) {
   std::vector<sluice::Result> results;
   if (options.beam == 0) {
     for (auto const& one : frames)
@@ -121,18 +153,18 @@ std::vector<sluice::Result> read(Options const& options, Alphabet const& alphabe
           sluice::scores(one.log_probs.data(), one.count, one.labels, sluice::Kind::log_probs), blank));
     return results;
   }
-  Beam beam{.width = options.beam, .n_best = (std::max)(1, options.n_best)};
-  auto const terms = options.bias.empty() ? std::vector<text::BiasTerm>() : text::read_bias(options.bias);
-  beam.rule = sluice::Rules(options.lexicon.empty() ? sluice::Lexicon() : alphabet.lexicon(options.lexicon),
-                            text::make_bias(terms, false, [&](std::string const& phrase) {
-                              auto tokens = alphabet.tokens(phrase);
-                              return tokens.empty() ? std::vector<sluice::Phrase>()
-                                                    : std::vector<sluice::Phrase>{std::move(tokens)};
-                            }));
   sluice::CtcFrames<> model(static_cast<std::int32_t>(frames[0].labels), blank, sluice::Kind::log_probs);
   std::vector<sluice::MatrixView<float const>> sources;
   for (auto const& one : frames) sources.push_back(one.view());
-  return sluice::decode(model, sources, beam, sluice::Batched{.size = 16});
+  return std::visit(
+      [&]<class L>(L const& language) {
+        sluice::CtcBeamSearch<Rule, L> const beam{.width = options.beam,
+                                                  .n_best = (std::max)(1, options.n_best),
+                                                  .rule = guides.rule,
+                                                  .language_model = language};
+        return sluice::decode(model, sources, beam, sluice::Batched{.size = 16});
+      },
+      guides.language);
 }
 
 int run(Options const& options) {
@@ -143,15 +175,16 @@ int run(Options const& options) {
   settings.SetIntraOpNumThreads(options.threads);
   Recogniser const recogniser(sluice::load_onnx(environment, options.recogniser, settings), options.characters);
   Alphabet const alphabet(recogniser.labels());
+  Guides const guides(options, alphabet);
   std::vector<Frames> frames;
   for (auto const& picture : pictures) frames.push_back(recogniser.read(picture));
   if (!options.frames.empty()) {
-    std::ofstream stream(options.frames, std::ios::binary);
-    stream.write(reinterpret_cast<char const*>(frames[0].log_probs.data()),
-                 static_cast<std::streamsize>(frames[0].log_probs.size() * sizeof(float)));
-    if (!stream.flush()) throw text::InputError("--frames: " + options.frames.string() + ": cannot be written");
+    std::error_code error;
+    std::filesystem::create_directories(options.frames, error);
+    for (std::size_t i = 0; i < frames.size(); ++i)
+      frames[i].write(options.frames / options.pictures[i].filename().replace_extension(".npy"));
   }
-  auto const results = read(options, alphabet, frames);
+  auto const results = read(options, guides, frames);
   auto failed = false;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].ok()) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <read_line/picture.hpp>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,22 @@ struct Frames {
   std::vector<float> log_probs;  ///< [count, labels]
 
   sluice::MatrixView<float const> view() const { return {log_probs.data(), count, labels, labels}; }
+
+  /// As NumPy's .npy, float32.
+  /// \throws text::InputError  if the file cannot be written
+  void write(std::filesystem::path const& file) const {
+    auto header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(count) + ", " +
+                  std::to_string(labels) + "), }";
+    header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');  // 10 bytes before it and a newline behind
+    header += '\n';
+    std::ofstream stream(file, std::ios::binary);
+    stream.write("\x93NUMPY\x01\x00", 8);
+    stream.put(static_cast<char>(header.size() & 255)).put(static_cast<char>(header.size() >> 8));
+    stream << header;
+    stream.write(reinterpret_cast<char const*>(log_probs.data()),
+                 static_cast<std::streamsize>(log_probs.size() * sizeof(float)));
+    if (!stream.flush()) throw text::InputError(file.string() + ": cannot be written");
+  }
 };
 
 /// Resizes as OpenCV's INTER_LINEAR does, with which these networks were trained: of the two nearest pixels in each direction.

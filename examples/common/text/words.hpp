@@ -5,11 +5,13 @@
 
 #include <text/lines.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace text {
 
@@ -135,6 +137,14 @@ inline std::string squeezed(std::string_view text) {
   }
   if (!all.empty() && all.back() == ' ') all.pop_back();
   return to_utf8(all);
+}
+
+/// What the labels of a recogniser are called in a table of n-grams of labels, whose words have no spaces in them: `_` is the label that
+/// is a space, if there is one, and no other then.
+inline std::vector<std::string> label_words(std::vector<std::string> labels) {
+  if (std::find(labels.begin(), labels.end(), " ") == labels.end()) return labels;
+  for (auto& label : labels) label = label == " " ? "_" : label == "_" ? "<unk>" : label;
+  return labels;
 }
 
 }  // namespace text
