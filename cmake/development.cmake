@@ -50,6 +50,12 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
+# What is tried, not measured (preset applications): nothing is optimised but the library, and what sluice_compute names.
+set(sluice_unoptimised FALSE)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O0( |$)")
+  set(sluice_unoptimised TRUE)
+endif()
+
 # What our programs include and link: headers alone, or a compiled library (here a static one, for the processor of the others). Some
 # are of headers alone even so: the small examples, as their readers build them, and tests that hold both to the same results.
 set(sluice_own sluice::sluice)
@@ -58,7 +64,7 @@ if(SLUICE_OWN_COMPILED)
   add_library(sluice_own_compiled STATIC EXCLUDE_FROM_ALL ${sluice_compiled_sources} ${PROJECT_SOURCE_DIR}/src/compiled/products.cpp)
   target_compile_definitions(sluice_own_compiled PUBLIC SLUICE_COMPILED SLUICE_COMPILED_PRODUCTS)
   target_compile_options(sluice_own_compiled PRIVATE $<${gcc_or_clang}:-O1>)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # hardly a test of these presets reads grammars
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=" OR sluice_unoptimised) # hardly a test of these presets reads grammars
     set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compiled/grammars.cpp PROPERTIES COMPILE_OPTIONS -O0)
   endif()
   target_link_libraries(sluice_own_compiled PUBLIC sluice::sluice PRIVATE sluice_warnings sluice_native sluice_compiler_memory)
@@ -86,7 +92,7 @@ set(sluice_precompiled sluice.precompiled)
 if(SLUICE_PRECOMPILE)
   file(CONFIGURE OUTPUT precompiled.cpp CONTENT "")
   sluice_precompile(sluice.precompiled)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O1( |$)") # all of it is optimised so
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O[01]( |$)") # all of it is compiled so
     set(sluice_precompiled_optimised sluice.precompiled)
   else()
     set(sluice_precompiled_optimised sluice.precompiled.optimised)
@@ -125,10 +131,22 @@ endfunction()
 # sluice_optimise_lightly(<name>): the same in every build, for what steers and does not compute: -O1 compiles in two thirds of the
 # time of -O3.
 function(sluice_optimise_lightly name)
+  if(sluice_unoptimised)
+    return()
+  endif()
   target_compile_options(${name} PRIVATE ${optimised})
   get_target_property(precompiled ${name} PRECOMPILE_HEADERS_REUSE_FROM)
   if(precompiled)
     set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM ${sluice_precompiled_optimised})
+  endif()
+endfunction()
+
+# sluice_compute(<file>...): of a program that is optimised, what computes, where all else is only tried.
+function(sluice_compute)
+  if(sluice_unoptimised)
+    foreach(file IN LISTS ARGN)
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
   endif()
 endfunction()
 
