@@ -50,7 +50,7 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
-# What is tried, not measured (preset applications): nothing is optimised but the library, and what sluice_compute names.
+# What is tried, not measured (preset applications): nothing is optimised but the library, and what sluice_compute and sluice_compute_in name.
 set(sluice_unoptimised FALSE)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O0( |$)")
   set(sluice_unoptimised TRUE)
@@ -141,12 +141,16 @@ function(sluice_optimise_lightly name)
   endif()
 endfunction()
 
-# sluice_compute(<file>...): of a program that is optimised, what computes, where all else is only tried.
-function(sluice_compute)
+# sluice_compute(<name>): what computes, optimised where all else is only tried; sluice_compute_in(<file>...): of a program, these files.
+function(sluice_compute name)
   if(sluice_unoptimised)
-    foreach(file IN LISTS ARGN)
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-    endforeach()
+    target_compile_options(${name} PRIVATE -O1)
+    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
+function(sluice_compute_in)
+  if(sluice_unoptimised)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 

@@ -253,7 +253,7 @@ class Expansion {
   /// The index of the stop that a candidate of line i completes, as processors say; -1: none. Only a search that says
   /// how often it asks (BeamSearch::stops_asked) is answered.
   std::int32_t stop(std::size_t i, Token token) const { return stops_ == nullptr ? -1 : stops_->stop(i, token); }
-  /// The same answers, and who knows of stops.
+  /// The same answers, with what knows of stops.
   Expansion with(detail::CandidateStops& stops) const {
     auto made = *this;
     made.stops_ = &stops;
