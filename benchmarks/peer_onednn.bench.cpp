@@ -276,9 +276,9 @@ bool environment_changed() {
 
 int main(int argc, char** argv) {
   if (environment_changed()) execv("/proc/self/exe", argv);
-  auto const* const version = dnnl::version();
-  benchmark::AddCustomContext("onednn", std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-                                            std::to_string(version->patch));
+  auto const* const onednn = dnnl::version();
+  benchmark::AddCustomContext("onednn", std::to_string(onednn->major) + "." + std::to_string(onednn->minor) + "." +
+                                            std::to_string(onednn->patch));
   benchmark::AddCustomContext("eigen", std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) +
                                            "." + std::to_string(EIGEN_MINOR_VERSION));
 #ifdef SLUICE_OPENBLAS
