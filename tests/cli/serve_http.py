@@ -196,7 +196,7 @@ def wire():
     client.close()
     # Whoever is late is told so; who goes away is not decoded further.
     slow = {"text": ["Wo hast du meine Brille hingelegt?"] * 30, "width": 64, "n_best": 64}
-    code, text, _ = post("/translate", {**slow, "deadline_ms": 1})
+    code, text, _ = post("/translate", {**slow, "deadline_ms": 100})
     check(f"late: {code} {text[:200]}", code == 504 and json.loads(text)["error"]["message"].startswith("late")
           and json.loads(text)["results"][0]["error"]["name"] == "late")
     before = metrics().get('sluice_sentences_total{failure="cancelled"}', 0)
