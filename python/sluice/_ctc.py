@@ -458,8 +458,7 @@ class CtcDecoder:
     def _compiled(self, grammar: Grammar) -> int:
         expect(grammar, Grammar, "grammar", "Grammar.gbnf(...), Grammar.regex(...) or Grammar.json_schema(...)")
         if grammar not in self._grammars:
-            self._grammars[grammar] = create("ctc_grammar", self._handle, text_bytes(grammar.kind, "kind"),
-                                             text_bytes(grammar.text, grammar.kind), C.byref(grammar._options()))
+            self._grammars[grammar] = grammar._create(self._handle, "ctc_grammar")
         return self._grammars[grammar]
 
     def _other(self, search: Any, hotwords: Any) -> SearchHandle:

@@ -58,7 +58,7 @@ CModelFunctions = _struct(
     never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
     release=Release, source_length=SourceLength, destroy=void_p, propose=Propose, lookup=i32, reserved=i32, step_view=StepView)
 CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i32, white_space=i32, longest=i32, reserved=i32,
-                          json=C.c_char_p)
+                          json=C.c_char_p, grammar_names=C.POINTER(C.c_char_p), grammars=C.POINTER(void_p), grammar_count=size_t)
 CToolEvent = _struct("sluice_tool_event", kind=C.c_char_p, call=i32, reserved=i32, text=void_p, count=size_t)
 CBiasedPhrase = _struct("sluice_biased_phrase", tokens=Tokens, lengths=C.POINTER(size_t), spellings=size_t, boost=C.c_float,
                         per_token=i32)

@@ -10,7 +10,7 @@ import enum
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -46,16 +46,21 @@ class Grammar:
     """Forced text is spelt with the longest tokens; else with any."""
     options: str = ""
     """For json_schema: a JSON object of further options."""
+    grammars: tuple[tuple[str, Grammar], ...] = ()
+    """For gbnf and lark: rules that the text calls by name and does not define."""
 
     @classmethod
-    def gbnf(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
-        """A grammar in the notation of llama.cpp (GBNF) or xgrammar (EBNF)."""
-        return cls("gbnf", text, behind_space=behind_space, longest=longest)
+    def gbnf(cls, text: str, *, grammars: Mapping[str, Grammar] | None = None, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A grammar in the notation of llama.cpp (GBNF) or xgrammar (EBNF).
+
+        `grammars`: rules that it calls by name and does not define, in any notation: `gbnf('root ::= "at " time', grammars={"time": Grammar.regex(...)})`.
+        """
+        return cls("gbnf", text, behind_space=behind_space, longest=longest, grammars=_named(grammars))
 
     @classmethod
-    def lark(cls, text: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
-        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, lazy rules."""
-        return cls("lark", text, behind_space=behind_space, longest=longest)
+    def lark(cls, text: str, *, grammars: Mapping[str, Grammar] | None = None, behind_space: bool = False, longest: bool = False) -> Grammar:
+        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, lazy rules. It calls `grammars` as `@name`."""
+        return cls("lark", text, behind_space=behind_space, longest=longest, grammars=_named(grammars))
 
     @classmethod
     def regex(cls, pattern: str, *, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -110,14 +115,31 @@ class Grammar:
         fields = {"format": format, "tools": listed_tools, "tool_choice": tool_choice, "parallel_tool_calls": bool(parallel_tool_calls)}
         return cls("tool_calls", json_text(fields, "tool_choice"), behind_space=behind_space, longest=longest)
 
-    def _options(self) -> CGrammarOptions:
-        return CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
-                               white_space=whole(self.white_space, "white_space"), longest=bool(self.longest),
-                               json=text_bytes(self.options, "options") if self.options else None)
+    def _create(self, owner: int, how: str = "grammar_create") -> int:
+        """A handle, for a model or, by `how`, for a decoder of frames."""
+        options = CGrammarOptions(size=C.sizeof(CGrammarOptions), behind_space=bool(self.behind_space),
+                                  white_space=whole(self.white_space, "white_space"), longest=bool(self.longest),
+                                  json=text_bytes(self.options, "options") if self.options else None)
+        inner: list[int] = []
+        try:
+            for _, one in self.grammars:
+                inner.append(one._create(owner, how))
+            count = len(inner)
+            if count:
+                options.grammar_names = (C.c_char_p * count)(*(text_bytes(name, "grammars") for name, _ in self.grammars))
+                options.grammars = (C.c_void_p * count)(*inner)
+                options.grammar_count = count
+            return create(how, owner, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind), C.byref(options))
+        finally:
+            for handle in inner:
+                library.sluice_grammar_free(handle)
 
-    def _create(self, model: int) -> int:
-        return create("grammar_create", model, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind),
-                      C.byref(self._options()))
+
+def _named(grammars: Mapping[str, Grammar] | None) -> tuple[tuple[str, Grammar], ...]:
+    if grammars is None:
+        return ()
+    expect(grammars, Mapping, "grammars", '{"name": Grammar.regex(...)}')
+    return tuple((name, expect(one, Grammar, f"grammars[{name!r}]", "Grammar.regex(...)")) for name, one in grammars.items())
 
 
 class Catalogue:

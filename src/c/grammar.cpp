@@ -120,13 +120,29 @@ void read_options(std::string_view text, sluice::JsonSchemaOptions& options) {
   }
 }
 
+/// Grammars that a text calls by name.
+Grammar::Named named(std::string_view kind, sluice_grammar_options const& options) {
+  auto const count = options.grammar_count;
+  require(count == 0 || kind == "gbnf" || kind == "lark", "grammar_count", count, "must be 0: for gbnf and lark");
+  require(count == 0 || options.grammar_names != nullptr, "grammar_names", "null", "must be as many as grammar_count");
+  require(count == 0 || options.grammars != nullptr, "grammars", "null", "must be as many as grammar_count");
+  Grammar::Named all;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const place = [&](char const* of) { return std::string(of) + "[" + std::to_string(i) + "]"; };
+    std::string_view const name = &not_null(options.grammar_names[i], place("grammar_names"));
+    all.emplace_back(name, not_null(options.grammars[i], place("grammars")).grammar);
+  }
+  return all;
+}
+
 Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_options const& options) {
   auto const json = kind == "json_schema";
+  auto const grammars = named(kind, options);
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
   require(json || options.json == nullptr, "json", "not null", "is for a json_schema");
-  if (kind == "gbnf") return Grammar::from_gbnf(text);
+  if (kind == "gbnf") return Grammar::from_gbnf(text, {}, grammars);
   if (kind == "regex") return Grammar::from_regex(text);
-  if (kind == "lark") return sluice::lark_grammar(text);
+  if (kind == "lark") return sluice::lark_grammar(text, sluice::tag_json(), grammars);
   if (kind == "structural_tag") return sluice::structural_tag(text);
   if (kind == "tool_calls") return from_tools(text);
   require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag or tool_calls");
@@ -156,7 +172,7 @@ void sluice::c::make_grammar(TokenTrie const& tokens, char const* kind, char con
   if (behind_space) compiled = compiled.behind_space();
   auto ignored = compiled.ignored();
   auto one = std::make_unique<sluice_grammar>(
-      sluice_grammar{Structure(std::move(compiled), tokens, structure), std::move(ignored), {}});
+      sluice_grammar{compiled, Structure(compiled, tokens, structure), std::move(ignored), {}});
   for (auto const& name : one->ignored) one->names.push_back({name.data(), name.size()});
   made = one.release();
 }

@@ -44,6 +44,7 @@ struct sluice_trace {
 };
 
 struct sluice_grammar {
+  sluice::Grammar grammar;
   sluice::Structure structure;
   std::vector<std::string> ignored;
   std::vector<sluice_bytes> names;  // of ignored

@@ -465,6 +465,58 @@ static void refuses(table* t) {
   sluice_model_free(model);
 }
 
+/* A grammar that calls others by name, in either notation, gives what the same grammar in one piece gives; and what is refused. */
+static void obeys_named(sluice_model* model) {
+  char const* const names[] = {"digits", "tail"};
+  char const* const defined[] = {"root"};
+  sluice_grammar *parts[2] = {NULL, NULL}, *whole[3] = {NULL, NULL, NULL}, *grammar = NULL;
+  sluice_grammar const* given[2];
+  sluice_grammar const* const none[] = {NULL};
+  sluice_grammar_options options = sluice_grammar_options_init();
+  sluice_results* results[3] = {NULL, NULL, NULL};
+  uint64_t source, zero = 0;
+  int i;
+  CHECK(sluice_grammar_create(model, "regex", "11?", NULL, &parts[0]) == SLUICE_OK);
+  CHECK(sluice_grammar_create(model, "lark", "start: \",\" \"1\"", NULL, &parts[1]) == SLUICE_OK);
+  given[0] = parts[0], given[1] = parts[1];
+  options.grammar_names = names, options.grammars = given, options.grammar_count = 2;
+  CHECK(sluice_grammar_create(model, "regex", "\\[11?(,1)*\\]", NULL, &whole[0]) == SLUICE_OK);
+  CHECK(sluice_grammar_create(model, "gbnf", "root ::= \"[\" digits tail* \"]\"", &options, &whole[1]) == SLUICE_OK);
+  CHECK(sluice_grammar_create(model, "lark", "start: \"[\" @digits @tail* \"]\"", &options, &whole[2]) == SLUICE_OK);
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= digits tail numbers", &options, &grammar), "numbers");
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &grammar),
+          "grammar_count = 2: must be 0: for gbnf and lark");
+  options.grammar_count = 1, options.grammar_names = defined;
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= \"1\"", &options, &grammar), "root");
+  options.grammar_names = names, options.grammars = none;
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= digits", &options, &grammar), "grammars[0] = null");
+  options.grammars = NULL;
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= digits", &options, &grammar), "grammars = null");
+  options.grammars = given, options.grammar_names = NULL;
+  REFUSED(sluice_grammar_create(model, "gbnf", "root ::= digits", &options, &grammar), "grammar_names = null");
+  sluice_grammar_free(parts[0]), sluice_grammar_free(parts[1]);
+  for (source = 0; source < 8; ++source) {
+    sluice_hypothesis const* first = NULL;
+    for (i = 0; i < 3; ++i) {
+      sluice_search* const search = made("greedy");
+      sluice_request request = sluice_request_init();
+      sluice_hypothesis const* one;
+      request.source = &source, request.seed = &zero;
+      CHECK(sluice_search_set(search, "max_length", table_length) == SLUICE_OK);
+      CHECK(sluice_search_obey(search, whole[i]) == SLUICE_OK);
+      CHECK(sluice_decode(model, search, &request, 1, 0, &results[i]) == SLUICE_OK);
+      CHECK(sluice_results_at(results[i], 0)->count == 1);
+      one = &sluice_results_at(results[i], 0)->hypotheses[0];
+      if (i == 0) first = one;
+      CHECK(one->count > 0 && one->count == first->count);
+      CHECK(memcmp(one->tokens, first->tokens, one->count * sizeof(sluice_token)) == 0);
+      sluice_search_free(search);
+    }
+    for (i = 0; i < 3; ++i) sluice_results_free(results[i]);
+  }
+  for (i = 0; i < 3; ++i) sluice_grammar_free(whole[i]);
+}
+
 /* Grammars of requests in one batch, each its own or none; and what is refused. */
 static void obeys(table* t) {
   sluice_model* const model = spelling(t, 0, 0);
@@ -480,6 +532,7 @@ static void obeys(table* t) {
   sluice_bytes const nothing = {NULL, 3};
   uint64_t source = 7, zero = 0;
   size_t i;
+  obeys_named(model);
   obey(lists, model, "regex", list_regex, 0), obey(plain, model, "regex", list_regex, 0);
   CHECK(sluice_search_obey(plain, NULL) == SLUICE_OK);
   for (i = 0; i < 3; ++i) requests[i] = sluice_request_init(), requests[i].source = &source, requests[i].seed = &zero;

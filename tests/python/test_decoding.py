@@ -125,6 +125,28 @@ class Searches(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
 
+    def test_grammars_by_name(self):
+        """Grammars that others call by name, in either notation and one inside another: as the same grammar in one piece."""
+        model = TableModel()
+        model.token_bytes = TEXTS
+        digits = Grammar.regex("11?")
+        item = Grammar.gbnf('root ::= "," digits', grammars={"digits": digits})
+        parts = {"digits": digits, "item": item}
+        ways = [Grammar.regex(r"\[11?(,11?)*\]"), Grammar.gbnf('root ::= "[" digits item* "]"', grammars=parts),
+                Grammar.lark('start: "[" @digits @item* "]"', grammars=parts)]
+        decoder = sluice.Decoder(model)
+        for seed in range(8):
+            first, *others = decoder.decode([Request(seed, search=Greedy(length=LENGTH, grammar=way)) for way in ways], Greedy())
+            self.assertTrue(first.tokens)
+            for other in others:
+                self.assertEqual(list(other.tokens), list(first.tokens))
+        with self.assertRaisesRegex(sluice.ArgumentError, "digit is not defined|digit"):
+            decoder.check(Grammar.gbnf("root ::= digit", grammars=parts))
+        with self.assertRaisesRegex(TypeError, r"grammars\['x'\] = '1'"):
+            Grammar.gbnf("root ::= x", grammars={"x": "1"})
+        with self.assertRaisesRegex(TypeError, "grammars = 5"):
+            Grammar.lark("start: @x", grammars=5)
+
     def test_tool_calls(self):
         """A model that babbles calls tools as their schemas say, by bytes and by control tokens, and the parser finds the calls."""
         tools = [{"type": "function", "function": {"name": name, "parameters": {

@@ -182,6 +182,11 @@ typedef struct sluice_grammar_options {
   char const* json;     /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
                          * "order": "any"}; null: none. Without them, members come in the order of the schema ("order": "schema") and numbers
                          * are plain ("plain_numbers": true) */
+  /* For gbnf and lark: rules that the text calls by name and does not define, in whatever notation: grammar_names[i] is grammars[i],
+   * with its own options, over any model. [grammar_count]; you may free them behind the call. */
+  char const* const* grammar_names;
+  sluice_grammar const* const* grammars;
+  size_t grammar_count;
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
 /* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.
