@@ -455,7 +455,8 @@ void for_each_search(F&& f) {
   using D = DiverseBeamSearch;
   B const group{.width = 2, .n_best = 2, .length = few};
   f(of_table("DiverseBeamSearch", D{.search = group, .groups = 2, .n_best = 1},
-             D{.search = group, .groups = 2, .n_best = 3}, {SLUICE_OPTION(D, groups), SLUICE_OPTION(D, n_best)}));
+             D{.search = group, .groups = 2, .n_best = 3},
+             {SLUICE_OPTION(D, groups), SLUICE_OPTION(D, n_best), SLUICE_OPTION(D, padding)}));
   using W = Blockwise<>;
   f(of_table("Blockwise", W{.length = few}, W{.length = {.max = 2}},
              {SLUICE_OPTION(W, block), SLUICE_OPTION(W, minimum), SLUICE_OPTION(W, branches), SLUICE_OPTION(W, nodes),
