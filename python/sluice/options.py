@@ -395,7 +395,7 @@ class DiverseBeamSearch(Search):
     """
 
     search: BeamSearch = field(default_factory=BeamSearch)
-    """For each group."""
+    """For each group; without effect: stop_at_once."""
     groups: int = 2
     """>= 1."""
     penalty: float = 0.5

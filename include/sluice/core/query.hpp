@@ -118,6 +118,9 @@ class TokenSet {
 
 namespace detail {
 
+template <class>
+class ProcessedSearch;
+
 /// Says where outputs end, of the candidates of a step.
 struct CandidateStops {
   CandidateStops() = default;
@@ -251,14 +254,8 @@ class Expansion {
   }
   Line back() const { return (*this)[size() - 1]; }
   /// The index of the stop that a candidate of line i completes, as processors say; -1: none. Only a search that says
-  /// how often it asks (BeamSearch::stops_asked) is answered.
+  /// how often it asks (stops_asked, see Search) is answered, and not in a window().
   std::int32_t stop(std::size_t i, Token token) const { return stops_ == nullptr ? -1 : stops_->stop(i, token); }
-  /// The same answers, with what knows of stops.
-  Expansion with(detail::CandidateStops& stops) const {
-    auto made = *this;
-    made.stops_ = &stops;
-    return made;
-  }
   /// Only the lines first .. first + count - 1.
   Expansion window(std::size_t first, std::size_t count) const {
     return {entries_.subspan(first, count), best_, probes_};
@@ -275,6 +272,9 @@ class Expansion {
   std::span<Candidate const> best_;
   std::span<float const> probes_;
   detail::CandidateStops* stops_ = nullptr;
+
+  template <class>
+  friend class detail::ProcessedSearch;
 };
 
 // clang-format off

@@ -93,7 +93,9 @@ struct Progress {
 ///  - `static constexpr bool assumes_falling = true`: it proves its result by log-probabilities that only fall, so models with a
 ///    Limits::log_prob above 0 are refused;
 ///  - `static constexpr bool goes_back = true`: it may continue, or roll back to, what any of its rows left in a slot, even after
-///    an end. So where processors know a row's answer, the row is run nevertheless.
+///    an end. So where processors know a row's answer, the row is run nevertheless;
+///  - `stops_asked(sentence)`: of how many candidates of a step it asks Expansion::stop, so that those end at once that complete a stop
+///    of a processor; 0: of none, and a hypothesis that did so ends in the next step.
 template <class S>
 concept Search = std::default_initializable<typename S::State> &&
   requires(S const& search, typename S::State& state, Sentence const& sentence, Plan& plan, Expansion const& answer,

@@ -31,7 +31,7 @@ namespace sluice::inline v0 {
 ///
 /// Costs as much as one BeamSearch of the total width, with longer lists: group g asks for g * width more tokens.
 struct DiverseBeamSearch {
-  BeamSearch search{};      ///< for each group
+  BeamSearch search{};      ///< for each group; without effect: stop_at_once
   std::int32_t groups = 2;  ///< >= 1
   double penalty = 0.5;     ///< >= 0; 0: every group finds the same hypotheses
   std::int32_t n_best = 1;  ///< across all groups; in [1, groups * width]

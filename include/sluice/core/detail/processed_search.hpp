@@ -119,7 +119,10 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed, private Candidate
   bool advance(Expansion const& answer) override {
     for (std::size_t i = 0; i < processed_; ++i) lines_[i]->rethrow();
     auto known = answer;
-    if (at_once_) return search_->advance(known.with(*this));
+    if (at_once_) {
+      known.stops_ = this;
+      return search_->advance(known);
+    }
     if (ends_) known = known_.complete(known);
     if (biasing_ > 0) known = shifts_.shift(known);
     return search_->advance(known);
