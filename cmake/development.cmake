@@ -50,7 +50,7 @@ if(SLUICE_OPENMP)
   endif()
 endif()
 
-# What is tried, not measured (preset applications): nothing is optimised but the library, and what sluice_compute and sluice_compute_in name.
+# What is tried, not measured (preset applications): nothing is optimised but the library, and what sluice_optimise names.
 set(sluice_unoptimised FALSE)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_FLAGS_RELEASE MATCHES "^-O0( |$)")
   set(sluice_unoptimised TRUE)
@@ -124,7 +124,10 @@ endfunction()
 # sluice_optimise(<name>): optimises a program even if others are not, or less. -O2 would compile half as long again,
 # and run no faster.
 function(sluice_optimise name)
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(sluice_unoptimised)
+    target_compile_options(${name} PRIVATE -O1)
+    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     sluice_optimise_lightly(${name})
   endif()
 endfunction()
@@ -138,19 +141,6 @@ function(sluice_optimise_lightly name)
   get_target_property(precompiled ${name} PRECOMPILE_HEADERS_REUSE_FROM)
   if(precompiled)
     set_target_properties(${name} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM ${sluice_precompiled_optimised})
-  endif()
-endfunction()
-
-# sluice_compute(<name>): what computes, optimised where all else is only tried; sluice_compute_in(<file>...): of a program, these files.
-function(sluice_compute name)
-  if(sluice_unoptimised)
-    target_compile_options(${name} PRIVATE -O1)
-    set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
-  endif()
-endfunction()
-function(sluice_compute_in)
-  if(sluice_unoptimised)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 
