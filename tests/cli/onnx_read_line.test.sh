@@ -40,6 +40,8 @@ refused "--weight: '-1' is not a number >= 0" "$date" --ngrams words --weight -1
 refused "--bonus: 'nan' is not a number that is finite" "$date" --ngrams words --bonus nan
 printf '%s\n' '\data\' 'ngram 1=4' '' '\1-grams:' $'-1\tRechnung' $'-1\t<s>' $'-1\t</s>' $'-3\t<unk>' '' '\end\' >words.arpa
 refused 'words.arpa: has n-grams of 0 of the characters' "$date" --ngrams words.arpa --ngrams-of characters
+mkdir twice && cp "$date" twice/
+refused '--frames: frames/4-fax.npy would be written twice' "$date" twice/4-fax.png --frames frames
 refused '/dev/null/frames/4-fax.npy: cannot be written' "$date" --frames /dev/null/frames
 always=(--characters "$characters" broken.onnx)
 printf 'this is no graph\n' >broken.onnx
@@ -155,5 +157,5 @@ done
 
 # What the network leaves out, a language model knows.
 reads 'RechnungNr.48-2213vom 12.03.1984' "$samples/2-scan.png" --ngrams words.arpa --weight 0
-reads 'Rechnung Nr. 48-2213 vom 12.03.1984' "$samples/2-scan.png" --ngrams words.arpa --weight 0.5 --bonus 3 --unknown -10
+reads 'Rechnung Nr. 48-2213 vom 12.03.1984' "$samples/2-scan.png" --language-model words.arpa --weight 0.5 --bonus 3 --unknown -10
 report

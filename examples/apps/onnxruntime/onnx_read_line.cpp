@@ -28,6 +28,7 @@
 #include <onnxruntime/recogniser.hpp>
 #include <optional>
 #include <read_line/png_file.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -53,6 +54,11 @@ struct Options {
 };
 
 /// Nothing where help was asked for and given.
+/// Where the frames of a picture are written.
+std::filesystem::path frames_of(Options const& options, std::filesystem::path const& picture) {
+  return options.frames / picture.filename().replace_extension(".npy");
+}
+
 std::optional<Options> parse(int argc, char const* const* argv) {
   Options o;
   text::CommandLine app("Reads pictures of lines of text with a recogniser of PP-OCR.", "onnx_read_line");
@@ -69,6 +75,11 @@ std::optional<Options> parse(int argc, char const* const* argv) {
   app.add("--threads", o.threads, "N", "of ONNX Runtime (1)")->check(text::whole(1, 1024));
   if (!app.read(argc, argv)) return std::nullopt;
   if (o.beam == 0 && (o.n_best > 0 || !o.lexicon.empty() || o.language.given() || !o.hotwords.empty())) o.beam = 32;
+  if (!o.frames.empty())
+    for (std::set<std::filesystem::path> names; auto const& picture : o.pictures)
+      if (!names.insert(frames_of(o, picture)).second)
+        throw text::InputError("--frames: " + frames_of(o, picture).string() +
+                               " would be written twice: give pictures of different names");
   if (o.n_best > o.beam)
     throw text::InputError("--n-best: " + std::to_string(o.n_best) + ": the beam has " + std::to_string(o.beam));
   return o;
@@ -181,8 +192,7 @@ int run(Options const& options) {
   if (!options.frames.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.frames, error);
-    for (std::size_t i = 0; i < frames.size(); ++i)
-      frames[i].write(options.frames / options.pictures[i].filename().replace_extension(".npy"));
+    for (std::size_t i = 0; i < frames.size(); ++i) frames[i].write(frames_of(options, options.pictures[i]));
   }
   auto const results = read(options, guides, frames);
   auto failed = false;

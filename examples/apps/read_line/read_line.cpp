@@ -19,7 +19,6 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 #include <sluice/ngram/ngram_model.hpp>
-#include <sluice/ngram/ngram_table.hpp>
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/processor/hotwords.hpp>
 #include <sluice/search/exact_search.hpp>
@@ -27,6 +26,7 @@
 #include <text/bias.hpp>
 #include <text/grammar.hpp>
 #include <text/lines.hpp>
+#include <text/ngrams.hpp>
 #include <text/trace.hpp>
 
 #include <algorithm>
@@ -115,31 +115,10 @@ sluice::Lexicon read_lexicon(std::filesystem::path const& file, Alphabet const& 
 sluice::NGramModel<> read_ngrams(Options const& options, Alphabet const& alphabet) {
   auto const& file = options.ngram;
   if (file.empty()) return {};
-  auto const table = [&] {
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream || std::filesystem::is_directory(file)) throw text::InputError(file.string() + ": cannot be opened");
-    char start[8]{};
-    stream.read(start, sizeof start);
-    auto const text =
-        std::string_view(start, static_cast<std::size_t>(stream.gcount())).find('\\') != std::string_view::npos;
-    try {
-      if (!text) return sluice::NGramTable::open(file.string());
-      stream.clear(), stream.seekg(0);
-      return sluice::read_arpa(stream);
-    } catch (std::runtime_error const& error) {
-      throw text::InputError(file.string() + ": " + error.what());
-    }
-  }();
-  std::vector<sluice::Word> words;
-  std::int32_t known = 0;
-  for (auto const& label : alphabet.labels()) {
-    auto const word = label.empty() ? table.unknown() : table.word(label == " " ? "_" : label == "_" ? "<unk>" : label);
-    words.push_back(word), known += word != table.unknown();
-  }
-  if (known < 10)
-    throw text::InputError(file.string() + ": has n-grams of " + std::to_string(known) +
-                           " of the characters: its words must be single characters, with _ for the space");
-  return {table, words, {.weight = options.ngram_weight, .bonus = options.ngram_bonus}};
+  auto const table = text::load_ngrams(file);
+  return {table,
+          text::character_words(table, alphabet.labels(), file),
+          {.weight = options.ngram_weight, .bonus = options.ngram_bonus}};
 }
 
 /// For both heads: their texts have the same vocabulary.

@@ -23,7 +23,7 @@ struct LanguageOptions {
   void add_to(CommandLine& app, std::string const& parts) {
     auto const finite = number<double>([](double x) { return std::isfinite(x); }, " that is finite");
     auto const positive = number<double>([](double x) { return x >= 0; }, " >= 0");
-    app.add("--ngrams", ngrams, "FILE", "language model: ARPA, or a file of build_ngram");
+    app.add("--ngrams,--language-model", ngrams, "FILE", "n-grams: ARPA, or a file of build_ngram");
     app.add("--ngrams-of", of, "WHAT", "what it is of: words or " + parts + " (words)")
         ->check(one_of({"words", parts}));
     app.add("--weight", weight, "X", "of the language model's log-probability (0.3)")->check(finite)->check(positive);
