@@ -195,7 +195,7 @@ def wire():
     check(f"a client that does not read got {got} answers", got < 1000)
     client.close()
     # Whoever is late is told so; who goes away is not decoded further.
-    slow = {"text": ["Wo hast du meine Brille hingelegt?"] * 30, "width": 64, "n_best": 64}
+    slow = {"text": ["Wo hast du meine Brille hingelegt?"] * 30, "width": 64, "n_best": 64, "min_length": 200}
     code, text, _ = post("/translate", {**slow, "deadline_ms": 100})
     check(f"late: {code} {text[:200]}", code == 504 and json.loads(text)["error"]["message"].startswith("late")
           and json.loads(text)["results"][0]["error"]["name"] == "late")
