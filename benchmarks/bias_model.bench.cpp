@@ -61,9 +61,8 @@ double median(std::vector<double> values) {
 
 void compare(benchmark::State& state, std::int32_t lead) {
   sluice::BeamSearch const beam{.width = 5, .length = {.min = 1}};
-  auto const graph = std::make_shared<sluice::ContextGraph const>(phrases(static_cast<std::size_t>(state.range(0))),
-                                                                  sluice::ContextOptions{.lead = lead});
-  sluice::Processed<sluice::BeamSearch> const biased{beam, sluice::Bias(graph)};
+  sluice::Processed<sluice::BeamSearch> const biased{
+      beam, sluice::Bias(phrases(static_cast<std::size_t>(state.range(0))), {.lead = lead})};
   std::vector<double> plain, ratios;
   for (auto _ : state) {
     auto const before = step(beam), with = step(biased), after = step(beam);

@@ -330,6 +330,7 @@ set(SLUICE_HEADERS
   include/sluice/speculative/detail/frequent_paths.hpp
   include/sluice/speculative/detail/guess_tree.hpp
   include/sluice/speculative/detail/large_vector.hpp
+  include/sluice/speculative/detail/marked_acceptance.hpp
   include/sluice/speculative/detail/suffix_file.hpp
   include/sluice/speculative/detail/suffix_guesses.hpp
   include/sluice/speculative/detail/suffix_merge.hpp

@@ -6,12 +6,11 @@
 
 #include <iomanip>
 #include <iostream>
-#include <memory>
 #include <vector>
 
 namespace {
 
-using sluice::BiasedPhrase, sluice::ContextGraph;
+using sluice::Bias;
 
 void show(std::vector<sluice::Result> const& results) {
   std::cout << std::fixed << std::setprecision(3);
@@ -27,20 +26,17 @@ int main() {
   std::vector<std::string> const words{"hit", "tide"};
   sluice::BeamSearch const beam{.width = 8, .penalty = {.alpha = 0}};
 
-  // [graph]
+  // [bias]
   auto const tokens = [](std::string const& text) { return Typist::tokens(text); };
-  auto const graph = std::make_shared<ContextGraph const>(
-      std::vector<BiasedPhrase>{
-          {.spellings = {tokens("hot"), tokens("hut")}},              // one phrase, spelt in two ways
-          {.spellings = {tokens("ride")}, .whole = 4},                // all of it, spread over its tokens
-          {.spellings = {tokens("de")}, .token_boosts = {0, -0.5f}},  // rather not
-      },
-      sluice::ContextOptions{.per_token = 1.5f});
-  // [/graph]
+  Bias const bias({{.spellings = {tokens("hot"), tokens("hut")}},               // one phrase, spelt in two ways
+                   {.spellings = {tokens("ride")}, .whole = 4},                 // all of it, spread over its tokens
+                   {.spellings = {tokens("de")}, .token_boosts = {0, -0.5f}}},  // rather not
+                  {.per_token = 1.5f});
+  // [/bias]
 
   // [use]
   show(sluice::decode(model, words, beam, {}, keyboard));
-  show(sluice::decode(model, words, beam, sluice::Bias(graph), sluice::Batched{}, keyboard));
+  show(sluice::decode(model, words, beam, bias, sluice::Batched{}, keyboard));
   // [/use]
   return 0;
 }

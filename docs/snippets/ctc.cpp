@@ -79,8 +79,8 @@ int main() {
   show(text);
   // [/stream]
   // [rules]
-  sluice::CtcBeamSearch<sluice::Bias> const biased{
-      .rule = sluice::Bias(sluice::ContextGraph({{.spellings = {{1, 3}}, .whole = 4.0f}}))};  // "ac"
+  sluice::CtcBeamSearch<sluice::Bias> const biased{.rule =
+                                                       sluice::Bias({{.spellings = {{1, 3}}, .whole = 4.0f}})};  // "ac"
 
   sluice::TokenTrie const trie(sluice::TokenBytes(letters), sluice::ctc_text_vocabulary(5, 0));
   sluice::CtcBeamSearch<sluice::Structure> const structured{

@@ -5,7 +5,6 @@
 #include "../bigrams.hpp"
 
 #include <iostream>
-#include <memory>
 
 int main() {
   Bigrams model("we met anna . we met anna today . we met peter . we saw anna . anna met peter . new york is far . "
@@ -13,8 +12,7 @@ int main() {
                 {".", "jork"});
   auto const phrase = [&](std::string const& text) { return sluice::BiasedPhrase{.spellings = {model.tokens(text)}}; };
   auto const hear = [&](std::vector<sluice::BiasedPhrase> const& phrases) {
-    auto const graph = std::make_shared<sluice::ContextGraph const>(phrases, sluice::ContextOptions{.per_token = 3});
-    return sluice::Bias(graph);
+    return sluice::Bias(phrases, {.per_token = 3});
   };
 
   sluice::BeamSearch const search{.width = 4, .length = {.max = 8}, .penalty = {.alpha = 0}};

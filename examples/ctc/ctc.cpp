@@ -64,7 +64,7 @@ int main() {
   show("lexicon",
        sluice::decode(model, utterances, sluice::CtcBeamSearch<sluice::Lexicon>{.n_best = 3, .rule = lexicon}).at(0));
 
-  sluice::Bias const bias(sluice::ContextGraph({{.spellings = {tokens("con")}, .whole = 2.0f}}));
+  sluice::Bias const bias({{.spellings = {tokens("con")}, .whole = 2.0f}});
   show("boosted",
        sluice::decode(model, utterances, sluice::CtcBeamSearch<sluice::Bias>{.n_best = 3, .rule = bias}).at(0));
   return 0;

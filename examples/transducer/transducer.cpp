@@ -93,7 +93,7 @@ int main() {
 
   // [bias]
   TransducerBeam<Bias> search{.tokens = model.tokens(), .width = 8};
-  search.rule = Bias(ContextGraph({{.spellings = {letters("maie")}, .whole = 4}}));
+  search.rule = Bias({{.spellings = {letters("maie")}, .whole = 4}});
   show("beam, a name boosted", decode(model, sounds, search));
   // [/bias]
   return 0;

@@ -254,10 +254,8 @@ sluice_status sluice_bias_create(sluice_biased_phrase const* phrases, size_t cou
       sluice::require(std::isfinite(phrase.boost), name + ".boost", phrase.boost, "must be a number");
       (phrase.per_token == 1 ? all[i].per_token : all[i].whole) = phrase.boost;
     }
-    made = new sluice_bias{sluice::Bias(std::make_shared<sluice::ContextGraph const>(
-        all, sluice::ContextOptions{.matches = static_cast<sluice::Matches>(chosen.matches),
-                                    .once = chosen.once == 1,
-                                    .lead = chosen.lead}))};
+    made = new sluice_bias{sluice::Bias(
+        all, {.matches = static_cast<sluice::Matches>(chosen.matches), .once = chosen.once == 1, .lead = chosen.lead})};
     return SLUICE_OK;
   });
 }

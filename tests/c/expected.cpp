@@ -153,9 +153,9 @@ Result expected(int way, std::uint64_t source, std::uint64_t id) {
     case biased_once: {
       std::vector<BiasedPhrase> const phrases{{.spellings = {{3, 4}, {5}}, .whole = 2.5f},
                                               {.spellings = {{6, 3, 7}}, .per_token = 1.5f}};
-      ContextOptions options;
+      BiasOptions options;
       if (way == biased_once) options = {.matches = Matches::longest, .once = true, .lead = 1};
-      Bias const bias(ContextGraph(phrases, options));
+      Bias const bias(phrases, options);
       if (way == biased) return decoded(source, id, Processed{beam, bias});
       return decoded(source, id, Processed{Greedy{.length = length}, bias});
     }

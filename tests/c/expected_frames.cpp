@@ -55,7 +55,7 @@ Result expected(int way, MatrixView<float const> const& matrix) {
           Kind::log_probs);
     case ctc_biased: {
       std::vector<BiasedPhrase> const phrases{{.spellings = {{1, 3}, {3, 3}}, .whole = 2.5f}};
-      return found(matrix, CtcBeamSearch<Bias>{.rule = Bias(ContextGraph(phrases))});
+      return found(matrix, CtcBeamSearch<Bias>{.rule = Bias(phrases)});
     }
     case ctc_lexicon: return found(matrix, CtcBeamSearch<Lexicon>{.rule = lexicon()});
     case ctc_words:
@@ -126,7 +126,7 @@ Result transduced(int way, std::uint32_t source) {
       return transduced(source, TransducerBeam<>{.width = 5, .n_best = 3, .threshold = 6, .within = 5}, true);
     case of_boosted: {
       std::vector<BiasedPhrase> const phrases{{.spellings = {{1, 3}}, .whole = 2.5f}};
-      return transduced(source, TransducerBeam<Bias>{.width = 5, .n_best = 3, .rule = Bias(ContextGraph(phrases))});
+      return transduced(source, TransducerBeam<Bias>{.width = 5, .n_best = 3, .rule = Bias(phrases)});
     }
     default: return transduced(source, TransducerBeam<>{.width = 5, .n_best = 3});
   }

@@ -168,7 +168,7 @@ TEST_CASE("a trace tells the banks of a constrained search", "[trace]") {
 
 TEST_CASE("a trace tells what phrases were given, and what was taken back", "[trace]") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    Bias const bias(ContextGraph({{.spellings = {{3, 4}, {5, 6, 7}}, .whole = 3}, {.spellings = {{8, 9}}}}));
+    Bias const bias({{.spellings = {{3, 4}, {5, 6, 7}}, .whole = 3}, {.spellings = {{8, 9}}}});
     BeamSearch const beam{.width = 4, .n_best = 3, .length = length};
     auto const replay = replayed(Processed<BeamSearch>(beam, bias), seed);
     CHECK(replay.boosted > 20);

@@ -313,7 +313,7 @@ TEST_CASE("speech: pyctcdecode's text, and its hotwords", "[ctc]") {
   for (std::string word; words >> word;) lexicon.push_back({word, libri.tokens(word)});
   CHECK(libri.best(CtcBeamSearch<Lexicon>{.rule = Lexicon(lexicon, {0})}) == expected);
   auto const boosted = [&](std::string const& phrase, float whole) {
-    return Bias(ContextGraph({{.spellings = {libri.tokens(phrase)}, .whole = whole}}));
+    return Bias({{.spellings = {libri.tokens(phrase)}, .whole = whole}});
   };
   CHECK(libri.best(CtcBeamSearch<Bias>{.rule = boosted("dead", 10)}) == expected);
   CHECK(libri.best(CtcBeamSearch<Bias>{.rule = boosted("sum day", 40)}).find("sum day") != std::string::npos);
@@ -333,7 +333,7 @@ TEST_CASE("pyctcdecode's bunny: n-grams and hotwords change the first word", "[c
   auto const words = [&](std::vector<std::string> const& hotwords, float whole) {
     std::vector<BiasedPhrase> phrases;
     for (auto const& one : hotwords) phrases.push_back({.spellings = {both.tokens(one + " ")}, .whole = whole});
-    return Bias(ContextGraph(phrases));
+    return Bias(phrases);
   };
   auto const kind = Kind::log_probs;
   CHECK(both.best(CtcBeamSearch<>{}, kind) == "bunny bunny");

@@ -203,14 +203,14 @@ TEST_CASE("rules: phrases that occur are paid, beginnings are not", "[ctc]") {
       for (auto at = out.find(part); at != std::string::npos; at = out.find(part, at + 1)) sum += boost;
     return sum;
   };
-  ContextGraph const graph(phrases);
-  check_all(CtcBeamSearch<Bias>{.rule = Bias(graph)}, paid);
-  check_all(CtcBeamSearch<Rules<Bias, Forbidden>>{.rule = Rules(Bias(graph), Forbidden{{3}})},
+  detail::ContextGraph const graph(phrases);
+  check_all(CtcBeamSearch<Bias>{.rule = Bias(phrases)}, paid);
+  check_all(CtcBeamSearch<Rules<Bias, Forbidden>>{.rule = Rules(Bias(phrases), Forbidden{{3}})},
             [&](Text const& text) { return std::count(text.begin(), text.end(), 3) > 0 ? no : paid(text); });
   check_narrow(
-      CtcBeamSearch<Bias>{.rule = Bias(graph)},
+      CtcBeamSearch<Bias>{.rule = Bias(phrases)},
       [&](Text const& prefix, Token token) {
-        auto state = ContextGraph::root;
+        auto state = detail::ContextGraph::root;
         for (auto const one : prefix) state = graph.next(state, one);
         if (token == 0) return -double(graph.credit(state));
         auto const arrived = graph.arrive(state, token);

@@ -326,7 +326,7 @@ TEST_CASE("rules and language models see labels only, and add once whatever the 
       std::vector<BiasedPhrase> const phrases{{.spellings = {{one, other}}, .whole = 1.5f},
                                               {.spellings = {{other, other}}, .whole = -0.75f}};
       auto search = prepare(TransducerBeam<Bias>{});
-      search.rule = Bias(ContextGraph(phrases));
+      search.rule = Bias(phrases);
       check_all(all_with([&](std::vector<Token> const& labels) {
                   double sum = 0;
                   for (std::size_t i = 1; i < labels.size(); ++i)

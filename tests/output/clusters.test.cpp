@@ -83,11 +83,11 @@ TEST_CASE("inconsistent clusters are refused by name and value", "[clusters]") {
 
 TEST_CASE("rounding to bfloat16 is to nearest, ties to even", "[clusters]") {
   auto const bits = [](std::uint32_t x) { return std::bit_cast<float>(x); };
-  CHECK(round_to_bfloat16(0) == 0);
-  CHECK(round_to_bfloat16(-1.5f) == -1.5f);
-  CHECK(round_to_bfloat16(bits(0x3F808000)) == bits(0x3F800000));
-  CHECK(round_to_bfloat16(bits(0x3F808001)) == bits(0x3F810000));
-  CHECK(round_to_bfloat16(bits(0x3F818000)) == bits(0x3F820000));
-  CHECK(round_to_bfloat16(bits(0xBF817FFF)) == bits(0xBF810000));
-  CHECK(round_to_bfloat16(std::numeric_limits<float>::max()) == std::numeric_limits<float>::infinity());
+  CHECK(detail::round_to_bfloat16(0) == 0);
+  CHECK(detail::round_to_bfloat16(-1.5f) == -1.5f);
+  CHECK(detail::round_to_bfloat16(bits(0x3F808000)) == bits(0x3F800000));
+  CHECK(detail::round_to_bfloat16(bits(0x3F808001)) == bits(0x3F810000));
+  CHECK(detail::round_to_bfloat16(bits(0x3F818000)) == bits(0x3F820000));
+  CHECK(detail::round_to_bfloat16(bits(0xBF817FFF)) == bits(0xBF810000));
+  CHECK(detail::round_to_bfloat16(std::numeric_limits<float>::max()) == std::numeric_limits<float>::infinity());
 }

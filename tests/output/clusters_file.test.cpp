@@ -25,7 +25,7 @@ Clusters random_clusters(unsigned seed, std::int32_t vocabulary, bool half) {
   for (int c = 0; c < 7; ++c) {
     for (int k = 0; k < 5; ++k) {
       auto const x = normal(generator);
-      clusters.centroids.push_back(half ? round_to_bfloat16(x) : x);
+      clusters.centroids.push_back(half ? detail::round_to_bfloat16(x) : x);
     }
     std::vector<Token> tokens(c == 3 ? 0 : generator() % 9);
     for (auto& token : tokens) token = static_cast<Token>(generator() % static_cast<unsigned>(vocabulary));

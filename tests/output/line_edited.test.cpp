@@ -102,7 +102,7 @@ TEST_CASE("shared edits give the list that they give as a query's own, bit for b
     Case c(seed);
     auto const count = static_cast<std::size_t>(c.query.sorted.count);
     auto const all = std::span<Edit const>(c.edits);
-    SharedEdits const shared({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)});
+    detail::SharedEdits const shared({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)});
     auto& query = c.query;
     query.edits = all.subspan(count), query.sorted.count = 0, query.shared = &shared;
     if (seed % 4 == 0) query.sorted = {};

@@ -343,7 +343,7 @@ TEST_CASE("no sample misses its own tokens in its own cluster, and no cluster ha
         for (std::ptrdiff_t c = 0; c < trained.size(); ++c)
           REQUIRE(std::ranges::equal(trained[c], sets[static_cast<std::size_t>(c)]));
         if (half)
-          for (auto const x : trained.centroids) REQUIRE(round_to_bfloat16(x) == x);
+          for (auto const x : trained.centroids) REQUIRE(detail::round_to_bfloat16(x) == x);
       }
 }
 

@@ -45,7 +45,7 @@ using Text = std::vector<Token>;
 
 struct Drawn {
   std::vector<BiasedPhrase> phrases;
-  ContextOptions options;
+  BiasOptions options;
 };
 
 Drawn draw(std::uint64_t seed, Token kinds) {
@@ -77,7 +77,7 @@ Drawn draw(std::uint64_t seed, Token kinds) {
   return drawn;
 }
 
-double boost_of(BiasedPhrase const& phrase, ContextOptions const& options, std::size_t tokens) {
+double boost_of(BiasedPhrase const& phrase, BiasOptions const& options, std::size_t tokens) {
   if (phrase.whole) return *phrase.whole;
   auto sum = 0.0;
   for (std::size_t i = 0; i < tokens; ++i)
@@ -169,7 +169,7 @@ TEST_CASE("a bias adds up to what a scan of the output finds", "[bias]") {
   auto once_held = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     auto const drawn = draw(seed, 3);
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     std::mt19937_64 random(seed + 7);
     Text text;
     auto sum = 0.0;
@@ -198,7 +198,7 @@ TEST_CASE("biased beams that are wide enough find the best of all outputs", "[bi
   Table const table{.size = 6, .scale = 3};
   for (std::uint64_t seed = 0; seed < 18; ++seed) {
     auto const drawn = draw(seed, 3);
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     auto const expected = best_of(table, 1, drawn, 4);
     auto const width = static_cast<std::int32_t>(expected.size());
     auto const results = decoded(table, Processed<BeamSearch>(wide(width), bias), 3);
@@ -216,7 +216,7 @@ TEST_CASE("bias under constraints, bans, stops, groups and narrow beams: scores 
   Table const table{.size = 7, .scale = 3};
   for (std::uint64_t seed = 20; seed < 32; ++seed) {
     auto const drawn = draw(seed, 3);
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     auto const all = best_of(table, 2, drawn, 4);
     auto const known = [&](Result const& result) {
       REQUIRE(!result.hypotheses.empty());
@@ -274,7 +274,7 @@ TEST_CASE("what was lent is taken back at the maximum length", "[bias]") {
   };
   for (std::uint64_t seed = 100; seed < 130; ++seed) {
     auto const drawn = draw(seed, 3);
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     Table const with{.size = 6, .scale = 3}, without{.size = 6, .scale = 3, .has_eos = false};
     auto beam = wide(5);
     known(without, drawn, decoded(without, Processed<BeamSearch>(beam, bias), 2)[1], 5);
@@ -294,7 +294,7 @@ TEST_CASE("exact search under a bias finds the best of all outputs", "[bias]") {
       if (phrase.per_token) *phrase.per_token *= 6;
       for (auto& boost : phrase.token_boosts) boost *= 6;
     }
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     for (auto const alpha : {0.0, 1.0}) {
       LengthPenalty const penalty{.alpha = alpha};
       auto expected = n_best(all_sequences(table, 1, {.maximum = 4}), 5, [&](Sequence const& s) {
@@ -316,7 +316,7 @@ TEST_CASE("exact search bears with an output that is paid for its last token onl
     auto const* const worst = &all.back();
     auto const missing = all.front().log_prob - worst->log_prob;
     BiasedPhrase const phrase{.spellings = {worst->tokens}, .whole = static_cast<float>(missing + 0.25)};
-    Bias const bias(ContextGraph({phrase}, {.lead = 3}));
+    Bias const bias({phrase}, {.lead = 3});
     TableModel<everything> model(table);
     std::vector<std::uint64_t> const sources{seed};
     auto const result = decode(model, sources, Processed<ExactSearch>({.list = 2, .length = four}, bias)).at(0);
@@ -326,7 +326,7 @@ TEST_CASE("exact search bears with an output that is paid for its last token onl
 }
 
 TEST_CASE("a stop by proof is refused under phrases, and exact search without a maximum", "[bias]") {
-  Bias const bias(ContextGraph({{.spellings = {{3, 4}}}}));
+  Bias const bias({{.spellings = {{3, 4}}}});
   auto beam = wide(3);
   beam.early_stopping.rule = EarlyStopping::Rule::exact;
   auto const refused = decoded(Table{.size = 6}, Processed<BeamSearch>(beam, bias), 1)[0];
@@ -355,8 +355,8 @@ TEST_CASE("phrases and queries of sherpa-onnx score as there", "[bias]") {
         phrase.token_boosts.push_back(most);
       }
     }
-    ContextGraph const graph(phrases, {.matches = matches});
-    auto state = ContextGraph::root;
+    detail::ContextGraph const graph(phrases, {.matches = matches});
+    auto state = detail::ContextGraph::root;
     auto sum = 0.0;
     for (auto const token : text(query)) {
       auto const arrived = graph.arrive(state, token);
@@ -399,7 +399,7 @@ TEST_CASE("a narrow biased beam keeps what a naive one keeps", "[bias]") {
     }
     auto search = wide(3);
     search.length.max = 6;
-    auto const bias = Bias(ContextGraph(drawn.phrases, drawn.options));
+    auto const bias = Bias(drawn.phrases, drawn.options);
     compare(decoded(table, Processed<BeamSearch>(search, bias), 2)[1], beam);
   }
 }
@@ -409,7 +409,7 @@ TEST_CASE("greedy decoding and sampling under a bias, before and after the softm
   for (std::uint64_t seed = 40; seed < 60; ++seed) {
     auto drawn = draw(seed, 3);
     drawn.options.once = false;
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     auto const given = [&](Text const& text) {
       return earned(drawn, text) + (text.size() == 8 ? 0 : lent(drawn, text));
     };
@@ -458,7 +458,7 @@ struct WithoutShared {
 TEST_CASE("shared edits change nothing, under other rules and other biases too", "[bias]") {
   Table const table{.size = 40, .scale = 3};
   for (std::uint64_t seed = 400; seed < 440; ++seed) {
-    Bias const bias(ContextGraph(draw(seed, 12).phrases)), other(ContextGraph(draw(seed + 1, 12).phrases));
+    Bias const bias(draw(seed, 12).phrases), other(draw(seed + 1, 12).phrases);
     auto beam = wide(4);
     beam.length.min = 2, beam.length.max = 9;
     auto const same = [&](auto const& search) {
@@ -490,7 +490,7 @@ TEST_CASE("guesses that are verified under a bias change nothing", "[bias]") {
   std::size_t rounds = 0, tokens = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto const drawn = draw(seed, 3);
-    Bias const bias(ContextGraph(drawn.phrases, drawn.options));
+    Bias const bias(drawn.phrases, drawn.options);
     TableModel<everything> model(table);
     Speculated guessing(model, PromptLookup({.longest = 2, .shortest = 1}));
     std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5};
@@ -506,9 +506,9 @@ TEST_CASE("guesses that are verified under a bias change nothing", "[bias]") {
 }
 
 TEST_CASE("shared beginnings, suffixes and spellings are paid as written", "[bias]") {
-  auto const paid = [](std::vector<BiasedPhrase> const& phrases, ContextOptions const& options, Text const& text) {
-    ContextGraph const graph(phrases, options);
-    auto state = ContextGraph::root;
+  auto const paid = [](std::vector<BiasedPhrase> const& phrases, BiasOptions const& options, Text const& text) {
+    detail::ContextGraph const graph(phrases, options);
+    auto state = detail::ContextGraph::root;
     auto sum = 0.0f;
     for (auto const token : text) state = graph.next(state, token), sum += graph.paid(state);
     return sum;
@@ -520,15 +520,15 @@ TEST_CASE("shared beginnings, suffixes and spellings are paid as written", "[bia
   CHECK(paid({{.spellings = {{3, 4}, {3, 4}}}}, {.per_token = 2}, {3, 4}) == 4);  // the same spelling twice
   CHECK(paid({{.spellings = {{3, 4}, {5}}, .whole = 3}}, {}, {3, 4, 5}) == 6);
   CHECK(paid({}, {}, {3, 4}) == 0);
-  CHECK(ContextGraph().empty());
-  CHECK(ContextGraph({{.spellings = {{3, 4, 5}}}, {.spellings = {{3, 4, 6}}}}).state_count() == 5);
+  CHECK(Bias({}).trivial());
+  CHECK(detail::ContextGraph({{.spellings = {{3, 4, 5}}}, {.spellings = {{3, 4, 6}}}}).state_count() == 5);
 }
 
 TEST_CASE("what is wrong with a phrase is said", "[bias]") {
   auto const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   auto const refused = [](std::vector<BiasedPhrase> const& phrases, std::string const& message,
-                          ContextOptions const& options = {}) {
-    CHECK_THROWS_MATCHES(ContextGraph(phrases, options), std::invalid_argument, Message("sluice: " + message));
+                          BiasOptions const& options = {}) {
+    CHECK_THROWS_MATCHES(Bias(phrases, options), std::invalid_argument, Message("sluice: " + message));
   };
   BiasedPhrase const good{.spellings = {{3}}};
   refused({good, {}}, "phrases[1].spellings = []: is empty");
@@ -548,7 +548,7 @@ TEST_CASE("what is wrong with a phrase is said", "[bias]") {
 
   Vocabulary const vocabulary{.size = 6, .bos = bos, .eos = {eos}};
   auto const refused_there = [&](Text const& spelling, std::string const& message) {
-    Bias const bias(ContextGraph({{.spellings = {{3}, spelling}}}));
+    Bias const bias({{.spellings = {{3}, spelling}}});
     CHECK_THROWS_MATCHES(bias.initial({.vocabulary = &vocabulary}), std::invalid_argument,
                          Message("sluice: phrases[0].spellings[1] = " + message));
     CHECK(decoded(Table{.size = 6}, Processed<Greedy>({}, bias), 1)[0].failure == Failure::bad_request);

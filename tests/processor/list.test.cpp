@@ -166,10 +166,10 @@ void check_hashes(std::string const& name, S const& search) {
   NoRepeatNgram const ngram{2};
   Penalties const penalties{.repetition = 1.2f, .frequency = 0.1f, .presence = 0.2f};
   StopSequences const stops({.tokens = {{5, 6}}, .strings = {"ba", "cca"}, .bytes = bytes, .minimum = 2});
-  Bias const bias(ContextGraph({{.spellings = {{3, 4}}, .whole = 1.5f},
-                                {.spellings = {{6}}, .whole = 0.75f},
-                                {.spellings = {{4, 4, 5}}, .whole = -1.0f},
-                                {.spellings = {{7, 8, 9}}, .whole = 2.0f}}));
+  Bias const bias({{.spellings = {{3, 4}}, .whole = 1.5f},
+                   {.spellings = {{6}}, .whole = 0.75f},
+                   {.spellings = {{4, 4, 5}}, .whole = -1.0f},
+                   {.spellings = {{7, 8, 9}}, .whole = 2.0f}});
   std::map<std::string, LogitsProcessorList> const lists{
       {"forbidden, no repeat", {forbidden, ngram}},
       {"penalties, first, tokens", {penalties, ForbidFirst{{4}}, ForbidTokens{{9}}}},
@@ -511,7 +511,7 @@ TEST_CASE("loops are noticed as a scan of whole outputs notices them", "[process
 }
 
 TEST_CASE("a request whose processors its search cannot bear is refused by name", "[processors]") {
-  Bias const bias(ContextGraph({{.spellings = {{3, 4}}, .whole = 1.5f}}));
+  Bias const bias({{.spellings = {{3, 4}}, .whole = 1.5f}});
   TableModel<everything> model(Table{.size = 8});
   auto const refused = [&](auto const& search, LogitsProcessorList const& processors) {
     using R = TableRequest<std::remove_cvref_t<decltype(search)>>;

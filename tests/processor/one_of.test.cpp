@@ -88,7 +88,7 @@ TEST_CASE("what wraps it asks the search that was chosen", "[one_of]") {
   CHECK_THROWS_AS(Two(BeamSearch{.width = 0}).check(), std::invalid_argument);
   // A bias: paid at the end of outputs of the maximum length, too, which nobody is asked about.
   std::vector<BiasedPhrase> const phrases{{.spellings = {{3, 4}}, .whole = 2}, {.spellings = {{5}}, .whole = 1}};
-  Bias const bias(std::make_shared<ContextGraph const>(phrases));
+  Bias const bias(phrases);
   TableModel<everything> model;
   std::vector<std::uint64_t> const sources{1, 2, 3, 4, 5, 6};
   auto const results = decode(model, sources, Processed<Two>(Two(unasked), bias));

@@ -110,7 +110,7 @@ sluice::Bias make_bias(std::vector<BiasTerm> const& terms, bool once, Spell cons
     if (phrase.spellings.empty())
       throw InputError(term.name + ": '" + term.phrase + "' cannot be spelt with the tokens of this model");
   }
-  return sluice::Bias(std::make_shared<sluice::ContextGraph const>(phrases, sluice::ContextOptions{.once = once}));
+  return sluice::Bias(phrases, {.once = once});
 }
 
 }  // namespace text

@@ -217,13 +217,13 @@ class InCatalogue {
     return trivial() || state.at == State::At::ended || (state.at == State::At::inside && may_end(state.node));
   }
 
+ private:
+  friend struct detail::ChildrenLists;
+
   /// Whether the output may end here.
   SLUICE_LAZY bool may_end(Catalogue::Node node) const {
     return catalogue_.is_item(node) && !off_.contains(node.first);
   }
-
- private:
-  friend struct detail::ChildrenLists;
 
   /// Catalogue::list_children, for children with items left.
   /// \param off  started with off(); its position moves

@@ -47,10 +47,10 @@ struct BiasPlace {
 /// What a rule adds to a line beside its edits.
 struct BiasSum {
   float all = 0;  ///< is added to the log-probability of every token; not before a softmax, which it would not change
-  SortedEdits sorted{};  ///< of the edits appended; only if none were there before
+  detail::SortedEdits sorted{};  ///< of the edits appended; only if none were there before
   /// Beside the edits appended, which are then of other tokens or in place of what it adds; only if BiasPlace::shares. It must live until
   /// the step is over.
-  SharedEdits const* shared = nullptr;
+  detail::SharedEdits const* shared = nullptr;
 };
 
 // clang-format off

@@ -60,13 +60,6 @@ class LogitsProcessorList {
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
 
-  /// Whether one of them ends outputs.
-  SLUICE_LAZY bool ends_outputs() const {
-    for (auto const& one : all_)
-      if (one->ends) return true;
-    return false;
-  }
-
   /// Throws std::invalid_argument for invalid options of a processor, naming the option and its value.
   SLUICE_LAZY void check() const {
     for (auto const& one : all_) one->check();

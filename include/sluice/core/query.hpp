@@ -29,6 +29,8 @@ struct Edit {
   static constexpr Edit forbid(Token token) { return {token, -std::numeric_limits<float>::infinity(), 1}; }
 };
 
+namespace detail {
+
 /// A promise about edits, which expanders may use or not. The first `count` edits are of ascending tokens, and so are the
 /// `second` after them, which are other tokens; all are of the vocabulary, have penalty 1, and add finite numbers of at
 /// most 1e30, those of the first ones at most `most`.
@@ -58,6 +60,8 @@ struct SharedEdits {
     return place < dense.size() ? dense[place] : 0;
   }
 };
+
+}  // namespace detail
 
 /// When edits and `only` are applied.
 enum class Stage : std::uint8_t {
@@ -164,8 +168,8 @@ struct Query {
   float at_least = 0;               ///< list all tokens of at least this probability; in [0, 1]; 0 = off
   std::span<Token const> probes{};  ///< the log-probability of these, whatever their rank; edits and `only` apply
   std::span<Edit const> edits{};    ///< a token named twice is edited twice
-  SortedEdits sorted{};             ///< of edits; {}: nothing is promised
-  SharedEdits const* shared =
+  detail::SortedEdits sorted{};     ///< of edits; {}: nothing is promised
+  detail::SharedEdits const* shared =
       nullptr;  ///< acts after the softmax. Only an expander with `static constexpr bool takes_shared_edits =
                 ///< true` sees it, and only in a query that is plain(): else it stands in `edits`
   Stage stage = Stage::before_softmax;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A paged KV cache: memory for the keys and values of many hypotheses, in pages that forks share. PageTable: which pages
-/// hold the positions of each slot, for pages that are stored elsewhere.
+/// A paged KV cache: memory for the keys and values of many hypotheses, in pages that forks share.
 #pragma once
 
 #include <sluice/language.hpp>
@@ -30,6 +29,8 @@ struct PagedCacheUse {
   std::uint64_t forks = 0;     ///< calls of fork
   std::uint64_t copies = 0;    ///< pages copied, because two slots appended to one
 };
+
+namespace detail {
 
 /// The page table of a PagedCache. It does not store the pages: they are numbers here, 0 .. use().allocated - 1.
 ///
@@ -204,6 +205,8 @@ class PageTable {
   PagedCacheUse use_;
 };
 
+}  // namespace detail
+
 /// Options of a PagedCache.
 struct PagedCacheOptions {
   std::size_t elements_per_position = 0;  ///< > 0: of all layers together
@@ -212,7 +215,7 @@ struct PagedCacheOptions {
 };
 
 /// Slots of positions. Each position has `elements_per_position` numbers, which the cache only moves and never reads.
-/// Forks share pages through a PageTable: a fork copies nothing, and if two slots end in one page, the first to append
+/// Forks share pages through a page table: a fork copies nothing, and if two slots end in one page, the first to append
 /// to it copies the page's filled part. The model chooses the layout within a page; if that is not position after
 /// position, it must say how a page is copied (see append).
 ///
@@ -261,7 +264,7 @@ class PagedCache {
   Place append(Slot slot, Copy&& copy) {
     auto const place = table_.append(slot, [this] { pages_.emplace_back(page_size_); });
     auto& page = pages_[static_cast<std::size_t>(place.page)];
-    if (place.copied_from != PageTable::none) {
+    if (place.copied_from != detail::PageTable::none) {
       auto const& old = pages_[static_cast<std::size_t>(place.copied_from)];
       copy(std::span<T const>(old), std::span<T>(page), place.position);
     }
@@ -285,7 +288,7 @@ class PagedCache {
 
  private:
   std::size_t elements_, page_size_;
-  PageTable table_;
+  detail::PageTable table_;
   std::vector<AlignedVector<T>> pages_;
 };
 

@@ -35,6 +35,10 @@
 
 namespace sluice::inline v0 {
 
+namespace detail {
+struct NGramMaker;
+}
+
 /// The number of a word of an NGramTable, from 0.
 using Word = std::int32_t;
 
@@ -70,12 +74,6 @@ class NGramTable {
   /// \throws std::runtime_error  naming what is wrong, and where
   SLUICE_LAZY static NGramTable from_bytes(std::span<std::byte const> bytes) {
     return from_kept(detail::copy_bytes(bytes));
-  }
-  /// Uses bytes without copying them.
-  SLUICE_LAZY static NGramTable from_kept(detail::KeptBytes kept) {
-    NGramTable made(std::move(kept));
-    detail::check_ngrams(made.data_->image);
-    return made;
   }
 
   /// The number of words of the longest n-grams.
@@ -209,7 +207,14 @@ class NGramTable {
     detail::NGramImage image;
   };
 
+  friend struct detail::NGramMaker;
   SLUICE_LAZY explicit NGramTable(detail::KeptBytes kept) : data_(std::make_shared<Data>(std::move(kept))) {}
+  /// Uses bytes without copying them.
+  SLUICE_LAZY static NGramTable from_kept(detail::KeptBytes kept) {
+    NGramTable made(std::move(kept));
+    detail::check_ngrams(made.data_->image);
+    return made;
+  }
 
   /// The context that is left after an entry.
   template <bool Coded>
@@ -222,6 +227,15 @@ class NGramTable {
 
   std::shared_ptr<Data const> data_;
 };
+
+namespace detail {
+
+/// Makes tables of what a builder built.
+struct NGramMaker {
+  SLUICE_LAZY static NGramTable make(KeptBytes kept) { return NGramTable::from_kept(std::move(kept)); }
+};
+
+}  // namespace detail
 
 /// How read_arpa() reads.
 struct ArpaOptions {
@@ -245,7 +259,7 @@ SLUICE_LAZY NGramTable read_arpa(std::istream& stream, ArpaOptions const& option
   detail::ArpaReader reader(stream);
   reader.read(options.unknown);
   detail::NGramImageBuilder builder(reader.words().spellings(), reader.lists(), reader.head());
-  return NGramTable::from_kept(builder.take());
+  return detail::NGramMaker::make(builder.take());
 }
 
 namespace detail {
@@ -477,7 +491,7 @@ SLUICE_LAZY NGramTable quantise(NGramTable const& table) {
   }
   std::span<std::byte> const all(data, static_cast<std::size_t>(after.bytes));
   detail::seal_ngrams(all);
-  return NGramTable::from_kept({std::move(keeper), all});
+  return detail::NGramMaker::make({std::move(keeper), all});
 }
 
 }  // namespace sluice::inline v0

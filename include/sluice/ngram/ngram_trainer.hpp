@@ -86,7 +86,7 @@ class NGramTrainer {
     detail::KneserNey model(text_, begin_, words, static_cast<std::uint32_t>(options_.order), options_.fallback);
     detail::NGramImageBuilder builder(numbers_.spellings(), model.lists(),
                                       {.begin = begin_, .end = end_, .unknown = unknown_});
-    return NGramTable::from_kept(builder.take());
+    return detail::NGramMaker::make(builder.take());
   }
 
  private:

@@ -85,12 +85,16 @@ inline void check(Clusters const& clusters) {
     }
 }
 
+namespace detail {
+
 /// Rounds to the nearest number with 8 significant bits, ties to even: a float whose lower half is 0. Overflow becomes
 /// infinity; not for NaN.
 inline float round_to_bfloat16(float x) {
   auto const bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
 }
+
+}  // namespace detail
 
 /// Options of a ClusteredProjection.
 struct ClusteredOptions {

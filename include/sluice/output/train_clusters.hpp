@@ -459,7 +459,8 @@ inline Clusters train_clusters(ClusterSamples const& samples, TrainClustersOptio
   require(samples.size() >= 1, "train_clusters: samples.size()", samples.size(), "must be at least 1");
   require(centroids.size() % static_cast<std::size_t>(d) == 0, "train_clusters: centroids.size()", centroids.size(),
           "must be a multiple of the hidden size, " + std::to_string(d));
-  if (options.bfloat16) std::transform(centroids.begin(), centroids.end(), centroids.begin(), round_to_bfloat16);
+  if (options.bfloat16)
+    std::transform(centroids.begin(), centroids.end(), centroids.begin(), detail::round_to_bfloat16);
   auto const count = std::ssize(centroids) / d;
   MatrixView<float const> const view{centroids.data(), count, d, d};
   detail::check_finite(view, "train_clusters: centroids");

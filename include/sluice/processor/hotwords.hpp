@@ -30,7 +30,7 @@ namespace sluice::inline v0 {
 /// A phrase with its boost, in nats: what its occurrence adds to the log-probability of an output.
 struct BiasedPhrase {
   std::vector<Phrase> spellings{};    ///< any of these counts as the phrase: cases, other cuts of a tokeniser
-  std::optional<float> per_token{};   ///< each token earns this; default: ContextOptions::per_token
+  std::optional<float> per_token{};   ///< each token earns this; default: BiasOptions::per_token
   std::optional<float> whole{};       ///< instead: the phrase earns this, spread evenly over a spelling's tokens
   std::vector<float> token_boosts{};  ///< instead: one per token; every spelling then has so many tokens
 };
@@ -42,8 +42,8 @@ enum class Matches : std::uint8_t {
   first,    ///< the same, and no other phrase may have begun before that token (sherpa-onnx without its strict mode)
 };
 
-/// The options of a ContextGraph.
-struct ContextOptions {
+/// How phrases are paid.
+struct BiasOptions {
   float per_token = 1;  ///< the boost of a token where the phrase does not say; finite
   Matches matches = Matches::all;
   bool once = false;  ///< pay each phrase only the first time that it occurs in an output
@@ -80,7 +80,7 @@ struct BiasedSpellings {
   std::vector<Spelling> all;
   std::vector<double> sums;  // of the boosts, per spelling: up to and including each token
 
-  /// \throws std::invalid_argument  see ContextGraph
+  /// \throws std::invalid_argument  see Bias
   SLUICE_LAZY BiasedSpellings(std::vector<BiasedPhrase> const& phrases, float usual) {
     for (std::size_t i = 0; i < phrases.size(); ++i) read(phrases[i], i, usual);
     std::sort(all.begin(), all.end(), [](Spelling const& a, Spelling const& b) {
@@ -119,9 +119,9 @@ struct BiasedSpellings {
       auto const which = [&] { return here("spellings") + "[" + std::to_string(n) + "]"; };
       if (tokens.empty()) require(false, which(), "[]", "is empty");
       if (*std::min_element(tokens.begin(), tokens.end()) < 0)
-        require(false, which(), detail::text(tokens), "has a negative token");
+        require(false, which(), text(tokens), "has a negative token");
       if (!boosts.empty() && boosts.size() != tokens.size())
-        require(false, which(), detail::text(tokens), "needs as many tokens as token_boosts");
+        require(false, which(), text(tokens), "needs as many tokens as token_boosts");
       all.push_back({&tokens, sums.size(), static_cast<std::int32_t>(index), static_cast<std::int32_t>(n)});
       auto sum = 0.0;
       for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -135,33 +135,24 @@ struct BiasedSpellings {
   }
 };
 
-}  // namespace sluice::inline v0::detail
-
-namespace sluice::inline v0 {
-
-/// An Aho-Corasick automaton (1975) over tokens, with boosts. Immutable: share one between requests and threads.
+/// An Aho-Corasick automaton (1975) over tokens, with boosts (icefall's ContextGraph). Immutable.
 ///
 /// An output has earned credit() for what it has begun, and paid() for what each of its tokens completed. The credit of
 /// a state is the largest sum of boosts of a beginning of a phrase that the output ends in, or 0. A step from state s to
 /// state t adds paid(t) + credit(t) - credit(s). So what was given for a beginning is taken back when it does not go on,
 /// and a negative boost is charged where its phrase is complete. A phrase is paid each time it occurs, unless
-/// ContextOptions::once.
-///
-/// Built in O(n log n) for n tokens of phrases; 24 bytes for each distinct beginning.
+/// BiasOptions::once.
 class ContextGraph {
  public:
   using State = std::int32_t;
   static constexpr State root = 0;
 
-  /// Without phrases.
-  SLUICE_LAZY ContextGraph() : ContextGraph(std::vector<BiasedPhrase>{}) {}
-  /// \throws std::invalid_argument  naming the phrase: no spellings or an empty one, a negative token, a boost that is
-  ///     NaN or infinite, two kinds of boosts, a number of token_boosts that is not the number of tokens; a negative lead
-  SLUICE_LAZY explicit ContextGraph(std::vector<BiasedPhrase> const& phrases, ContextOptions const& options = {})
+  /// \throws std::invalid_argument  see Bias
+  SLUICE_LAZY explicit ContextGraph(std::vector<BiasedPhrase> const& phrases, BiasOptions const& options = {})
       : options_(options) {
     require(std::isfinite(options.per_token), "options.per_token", options.per_token, "must be a number");
     require(options.lead >= 0, "options.lead", options.lead, "must not be negative");
-    detail::BiasedSpellings const spellings(phrases, options.per_token);
+    BiasedSpellings const spellings(phrases, options.per_token);
     used_ = spellings.used();
     build(spellings, phrases.size());
     auto const list = [&](std::vector<Edit>& edits, float& most, State node, float gain) {
@@ -173,7 +164,7 @@ class ContextGraph {
     begin_ = SharedEdits(std::move(begin)), last_ = SharedEdits(std::move(last));
   }
 
-  ContextOptions const& options() const { return options_; }
+  BiasOptions const& options() const { return options_; }
   /// The state that a token leads to, from any state: what it completes is paid there.
   SLUICE_LAZY State arrive(State state, Token token) const {
     for (;; state = fail_[at(state)]) {
@@ -207,7 +198,6 @@ class ContextGraph {
   }
 
   bool empty() const { return token_.size() == 1; }
-  /// The number of distinct beginnings of phrases, and one.
   std::size_t state_count() const { return token_.size(); }
   /// \throws std::invalid_argument  naming the spelling that has a token outside the vocabulary or an eos
   SLUICE_LAZY void check(Vocabulary const& vocabulary) const {
@@ -222,9 +212,6 @@ class ContextGraph {
     }
   }
 
- private:
-  friend class Bias;
-  using Used = detail::BiasedSpellings::Used;
   /// A phrase that a token completes, and what it is paid.
   struct Completed {
     std::int32_t phrase;
@@ -238,7 +225,7 @@ class ContextGraph {
   }
   /// An upper bound on what one token adds; >= 0.
   float most_per_token() const { return most_; }
-  /// ContextOptions::once: calls f(completed) for every phrase that ends at a state: longer spellings first, and a phrase
+  /// BiasOptions::once: calls f(completed) for every phrase that ends at a state: longer spellings first, and a phrase
   /// again for each spelling of another length.
   template <class F>
   void for_each_completed(State arrived, F&& f) const {
@@ -249,9 +236,11 @@ class ContextGraph {
       if (options_.matches != Matches::all) return;
     }
   }
-  /// ContextOptions::once: the phrase for whose beginning credit() is given; -1: none.
+  /// BiasOptions::once: the phrase for whose beginning credit() is given; -1: none.
   std::int32_t owner(State state) const { return owner_[at(state)]; }
 
+ private:
+  using Used = BiasedSpellings::Used;
   static std::size_t at(State state) { return static_cast<std::size_t>(state); }
   /// The state that a state's own arc leads to, or root.
   State child(State state, Token token) const {
@@ -283,7 +272,7 @@ class ContextGraph {
   }
 
   /// Breadth first: a state is a range of the sorted spellings, and the children of a state are consecutive.
-  SLUICE_LAZY void build(detail::BiasedSpellings const& spellings, std::size_t phrases) {
+  SLUICE_LAZY void build(BiasedSpellings const& spellings, std::size_t phrases) {
     auto const& all = spellings.all;
     auto const& sums = spellings.sums;
     struct Range {
@@ -345,14 +334,14 @@ class ContextGraph {
     most_ *= 1.000001f;  // sums in float are rounded
   }
 
-  ContextOptions options_;
+  BiasOptions options_;
   std::vector<Token> token_;  // [state]: its last; the children of a state are sorted by it
   std::vector<State> first_;  // [state]: its first child; the next state's is the end
   std::vector<State> fail_;   // [state]: the longest proper suffix that is a beginning too
   std::vector<float> paid_, credit_;
   std::vector<std::uint8_t> over_;   // [state]: whether a spelling ends there; of Matches::first
   std::vector<State> shorter_;       // [state]: the longest proper suffix at which a spelling ends, or root
-  std::vector<std::int32_t> owner_;  // this, the last and the next two: of ContextOptions::once
+  std::vector<std::int32_t> owner_;  // this, the last and the next two: of BiasOptions::once
   std::vector<std::size_t> done_;    // [state]: the first in completed_ of the spellings that end there
   std::vector<Completed> completed_;
   SharedEdits begin_, last_;
@@ -360,7 +349,11 @@ class ContextGraph {
   float most_ = 0, begin_most_ = 0, last_most_ = 0;  // of any token, and of begin_ and last_
 };
 
-/// Outputs that contain phrases of a ContextGraph score more: a logits processor for any search. What was given for a
+}  // namespace sluice::inline v0::detail
+
+namespace sluice::inline v0 {
+
+/// Outputs that contain these phrases score more: a logits processor for any search. What was given for a
 /// beginning that does not go on is taken back, by the end of the output too, and at the maximum length.
 ///
 /// Where edits act after the softmax (beams, Greedy), the log-probability of an output is that of the model plus the
@@ -374,16 +367,17 @@ class ContextGraph {
 /// BestFirstBeam and EarlyStopping::Rule::exact are refused unless there are no phrases.
 ///
 /// Costs one edit for every token that continues a phrase, and one addition of a vector for those that begin one (an edit for each of
-/// them where an expander does not take Query::shared). Copies are cheap.
+/// them where an expander does not take Query::shared). Built in O(n log n) for n tokens of phrases; 24 bytes for each distinct
+/// beginning. Immutable: copies are cheap and share it, between requests and threads, too.
 class Bias {
  public:
-  /// What an output ends in, and with ContextOptions::once the phrases that it has been paid.
+  /// What an output ends in, and with BiasOptions::once the phrases that it has been paid.
   struct State {
     struct Paid {
       std::int32_t phrase;
       std::shared_ptr<Paid const> before;
     };
-    ContextGraph::State place = ContextGraph::root;
+    detail::ContextGraph::State place = detail::ContextGraph::root;
     std::shared_ptr<Paid const> paid{};
     bool has(std::int32_t phrase) const {
       for (auto const* one = paid.get(); one != nullptr; one = one->before.get())
@@ -396,13 +390,14 @@ class Bias {
 
   /// Changes nothing.
   Bias() = default;
-  explicit Bias(std::shared_ptr<ContextGraph const> graph) : graph_(std::move(graph)) {}
-  SLUICE_LAZY explicit Bias(ContextGraph graph) : graph_(std::make_shared<ContextGraph const>(std::move(graph))) {}
+  /// \throws std::invalid_argument  naming the phrase: no spellings or an empty one, a negative token, a boost that is
+  ///     NaN or infinite, two kinds of boosts, a number of token_boosts that is not the number of tokens; a negative lead
+  SLUICE_LAZY explicit Bias(std::vector<BiasedPhrase> const& phrases, BiasOptions const& options = {})
+      : graph_(std::make_shared<detail::ContextGraph const>(phrases, options)) {}
 
-  std::shared_ptr<ContextGraph const> const& graph() const { return graph_; }
   bool trivial() const { return graph_ == nullptr || graph_->empty(); }
 
-  /// \throws std::invalid_argument  as ContextGraph::check()
+  /// \throws std::invalid_argument  naming the spelling that has a token outside the vocabulary or an eos
   SLUICE_LAZY State initial(Sentence const& sentence) const {
     if (!trivial()) graph_->check(*sentence.vocabulary);
     return {};
@@ -421,8 +416,8 @@ class Bias {
     auto const after = place.last || place.over ? 0.0f : before - most;
     auto const back = place.first ? 0.0f : -lent(state) - before;
     if (place.over) return {.all = back};
-    SortedEdits sorted;
-    SharedEdits const* shared = nullptr;
+    detail::SortedEdits sorted;
+    detail::SharedEdits const* shared = nullptr;
     auto const fixed = state.paid == nullptr && !graph_->options().once;
     if (fixed && place.shares) {
       shared = &graph_->shared_edits(place.last);
@@ -430,7 +425,7 @@ class Bias {
     } else if (fixed) {
       sorted = graph_->edit(state.place, edits, place.last);
     } else {
-      sorted = graph_->edit(state.place, edits, [&](ContextGraph::State arrived) {
+      sorted = graph_->edit(state.place, edits, [&](detail::ContextGraph::State arrived) {
         auto then = state;
         auto const paid = arrive(then, arrived);
         return paid + (place.last ? 0.0f : lent(then));
@@ -452,11 +447,11 @@ class Bias {
 
  private:
   /// Goes to a state; returns what is paid for it.
-  SLUICE_LAZY float arrive(State& state, ContextGraph::State arrived) const {
+  SLUICE_LAZY float arrive(State& state, detail::ContextGraph::State arrived) const {
     state.place = graph_->settle(arrived);
     if (!graph_->options().once) return graph_->paid(arrived);
     auto sum = 0.0f;
-    graph_->for_each_completed(arrived, [&](ContextGraph::Completed const& one) {
+    graph_->for_each_completed(arrived, [&](detail::ContextGraph::Completed const& one) {
       if (state.has(one.phrase)) return;
       sum += one.boost;
       state.paid = std::make_shared<State::Paid const>(State::Paid{one.phrase, state.paid});
@@ -464,7 +459,7 @@ class Bias {
     return sum;
   }
 
-  std::shared_ptr<ContextGraph const> graph_;
+  std::shared_ptr<detail::ContextGraph const> graph_;
 };
 
 }  // namespace sluice::inline v0

@@ -73,7 +73,7 @@ struct Processed : detail::NeedsOf<Processed<S>, S> {
   }
   void check() const { sluice::check(search), processors.check(); }
   std::int32_t slot_count() const { return static_cast<std::int32_t>(search.slot_count()); }
-  bool ends_outputs() const { return processors.ends_outputs(); }
+  bool ends_outputs() const { return detail::any_of(processors.all(), &detail::AnyProcessor::ends); }
   void insert_into(TokenSet& set) const requires detail::InsertingSearch<S> { search.insert_into(set); }
   void insert_into(State const& s, TokenSet& set) const requires detail::StateInsertingSearch<S> {
     s.run->insert_into(set);

@@ -12,7 +12,6 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/search/sample.hpp>
-#include <sluice/watermark/detail/marker.hpp>
 #include <sluice/watermark/watermark.hpp>
 
 #include <algorithm>
@@ -67,25 +66,6 @@ struct Rejection {
     return line.best.empty() ? Candidate{-1, 0} : line.best[0];
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
-
-  SLUICE_LAZY detail::Marker marker() const { return detail::Marker(watermark); }
-  detail::MarkScratch mark_scratch() const { return {}; }
-  SLUICE_LAZY detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
-                                std::int32_t) const {
-    return marker.mark_with(text, true);
-  }
-  SLUICE_LAZY detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t,
-                                      std::int32_t) const {
-    return marker.mark_with(text, false);
-  }
-  SLUICE_LAZY void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
-                              std::int32_t) const {
-    query.noise = marker.noise(mark, query.noise);
-  }
-  Candidate own_marked(Line const& line, std::uint64_t, std::int32_t, std::vector<Candidate>&, detail::Marker const&,
-                       detail::Mark const&, detail::MarkScratch&) const {
-    return line.best.empty() ? Candidate{-1, 0} : line.best[0];
-  }
 
   /// Memory of choose().
   struct Scratch {
@@ -302,36 +282,6 @@ struct Sampling {
   }
   bool accepts(Line const&, Candidate own, Token guess) const { return guess == own.token; }
 
-  SLUICE_LAZY detail::Marker marker() const { return detail::Marker(sample.watermark); }
-  detail::MarkScratch mark_scratch() const { return {}; }
-  /// The mark of token `position`, before which the output is `text`, prefix included; a draft's guess has the same.
-  SLUICE_LAZY detail::Mark mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
-                                std::int32_t position) const {
-    return marker.mark(text, Sample::noise(seed, 0, position));
-  }
-  SLUICE_LAZY detail::Mark draft_mark(detail::Marker const& marker, std::span<Token const> text, std::uint64_t seed,
-                                      std::int32_t position) const {
-    return mark(marker, text, seed, position);
-  }
-  /// Changes the query of ask() for a token with that mark.
-  SLUICE_LAZY void ask_marked(Query& query, detail::Marker const& marker, detail::Mark const& mark,
-                              std::int32_t vocabulary_size) const {
-    if (!mark.marked) return;
-    if (marker.by_noise() && samplers().truncation().off()) query.noise = mark.place.noise;
-    else query.noise = 0, samplers().truncation().ask(query, vocabulary_size);
-  }
-  /// own() for such a token.
-  SLUICE_LAZY Candidate own_marked(Line const& line, std::uint64_t seed, std::int32_t position,
-                                   std::vector<Candidate>& scratch, detail::Marker const& marker,
-                                   detail::Mark const& mark, detail::MarkScratch& weights) const {
-    auto const list = samplers().truncation().apply(line.best, scratch);
-    if (list.empty()) return {-1, 0};
-    auto const noise = Sample::noise(seed, 0, position);
-    if (list.size() == 1) return list[0];
-    if (!mark.marked || marker.by_noise()) return draw(list, marker.noise(mark, noise));
-    return list[marker.draw(list, mark, noise, weights)];
-  }
-
  private:
   detail::SamplerChain<Sample const&> samplers() const { return {sample}; }
 };
@@ -339,22 +289,6 @@ struct Sampling {
 }  // namespace acceptance
 
 namespace detail {
-
-/// A rule whose tokens may be marked.
-template <class A>
-concept MarkingAcceptance = requires(A const& rule) {
-  rule.marker();
-};
-/// What such a rule needs in a search's State; nothing for others.
-template <class A>
-struct MarksOf {};
-template <MarkingAcceptance A>
-struct MarksOf<A> {
-  Marker marker;
-  std::vector<Token> text;  // of the output, prefix included
-  std::vector<Token> path;  // the same, and guesses
-  MarkScratch weights;
-};
 
 /// Scratch memory of a rule, if it needs any.
 template <class A>

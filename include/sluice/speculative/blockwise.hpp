@@ -15,6 +15,7 @@
 #include <sluice/speculative/acceptance.hpp>
 #include <sluice/speculative/detail/adaptive_block.hpp>
 #include <sluice/speculative/detail/guess_tree.hpp>
+#include <sluice/speculative/detail/marked_acceptance.hpp>
 #include <sluice/speculative/detail/tree_rows.hpp>
 
 #include <algorithm>
@@ -114,7 +115,7 @@ struct Blockwise {
     s.adapting.reset(), s.built = false;
     s.pending.assign(1, sentence.last), s.held = sentence.held;
     if constexpr (marks) {
-      s.marks.marker = accept.marker();
+      s.marks.marker = detail::marker_of(accept);
       s.marks.text.assign(sentence.prefix.begin(), sentence.prefix.end());
     }
     s.first = true;
@@ -132,7 +133,8 @@ struct Blockwise {
       else if (!A::lossless) q.probes = s.tree.kid_tokens(node);
       if constexpr (marks)
         if (s.marks.marker.on())
-          accept.ask_marked(q, s.marks.marker, mark(s, text_to(s, node), s.tree.depth(node)), s.vocabulary->size);
+          detail::ask_marked(accept, q, s.marks.marker, mark(s, text_to(s, node), s.tree.depth(node)),
+                             s.vocabulary->size);
       return q;
     });
   }
@@ -212,14 +214,14 @@ struct Blockwise {
   }
   /// The mark of the token after `text`, which is `ahead` guesses longer than the output.
   detail::Mark mark(State const& s, std::span<Token const> text, std::int32_t ahead) const requires marks {
-    return accept.mark(s.marks.marker, text, s.seed, s.size() + ahead);
+    return detail::mark_of(accept, s.marks.marker, text, s.seed, s.size() + ahead);
   }
   /// The model's own choice after the output.
   Candidate own(State& s, Line const& line) const {
     if constexpr (marks)
       if (s.marks.marker.on())
-        return accept.own_marked(line, s.seed, s.size(), s.scratch, s.marks.marker, mark(s, s.marks.text, 0),
-                                 s.marks.weights);
+        return detail::own_marked(accept, line, s.seed, s.size(), s.scratch, s.marks.marker, mark(s, s.marks.text, 0),
+                                  s.marks.weights);
     return accept.own(line, s.seed, s.size(), s.scratch);
   }
   /// Appends a token to the output.

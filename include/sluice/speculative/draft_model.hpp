@@ -15,6 +15,7 @@
 #include <sluice/output/log_softmax_top_k.hpp>
 #include <sluice/speculative/acceptance.hpp>
 #include <sluice/speculative/detail/draft_trees.hpp>
+#include <sluice/speculative/detail/marked_acceptance.hpp>
 #include <sluice/speculative/speculated.hpp>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ class SLUICE_ABI_TAG DraftModel {
   explicit DraftModel(D& draft, E expander = {}, Choice choice = {})
       : draft_(draft), expander_(std::move(expander)), choice_(choice) {
     choice_.check();
-    if constexpr (marks) marker_ = choice_.marker();
+    if constexpr (marks) marks_.marker = detail::marker_of(choice_);
     if (!sluice::abilities(std::as_const(draft)).include(needed)) throw std::invalid_argument(SLUICE_BAD_DRAFT);
   }
 
@@ -128,26 +129,17 @@ class SLUICE_ABI_TAG DraftModel {
   }
 
  private:
-  static constexpr bool marks = requires(Choice const& choice) { choice.marker(); };  // Watermark
-  struct NoMarker {};
-  static auto marker_of(auto const& choice) {
-    if constexpr (requires { choice.marker(); }) return choice.marker();
-    else return NoMarker{};
-  }
-  static auto scratch_of(auto const& choice) {
-    if constexpr (requires { choice.mark_scratch(); }) return choice.mark_scratch();
-    else return NoMarker{};
-  }
+  static constexpr bool marks = detail::MarkingAcceptance<Choice>;  // Watermark
   /// The mark of guess n after `text`, which ends in the n guesses before it.
   auto mark(Draft const& draft, std::int32_t n, std::span<Token const> text) const requires marks {
     auto const output = (std::min)(text.size(), static_cast<std::size_t>(draft.position + n));
-    return choice_.draft_mark(marker_, text.last(output), draft.seed, draft.position + n);
+    return detail::draft_mark_of(choice_, marks_.marker, text.last(output), draft.seed, draft.position + n);
   }
   Candidate own(Line const& line, Draft const& draft, std::int32_t n, std::span<Token const> text) {
     if constexpr (marks)
-      if (marker_.on())
-        return choice_.own_marked(line, draft.seed, draft.position + n, scratch_, marker_, mark(draft, n, text),
-                                  weights_);
+      if (marks_.marker.on())
+        return detail::own_marked(choice_, line, draft.seed, draft.position + n, scratch_, marks_.marker,
+                                  mark(draft, n, text), marks_.weights);
     return choice_.own(line, draft.seed, draft.position + n, scratch_);
   }
   static bool branches(Draft const& draft) {
@@ -174,7 +166,7 @@ class SLUICE_ABI_TAG DraftModel {
           },
           [&](std::size_t i, std::span<Token const> path) -> std::uint64_t {
             if constexpr (marks) {
-              if (!marker_.on() || !branching_[i]->tree->draws) return 0;
+              if (!marks_.marker.on() || !branching_[i]->tree->draws) return 0;
               marked_text_ = *branching_texts_[i];
               marked_text_.insert(marked_text_.end(), path.begin(), path.end());
               auto const its = mark(*branching_[i], static_cast<std::int32_t>(path.size()), marked_text_);
@@ -221,7 +213,8 @@ class SLUICE_ABI_TAG DraftModel {
       Query query;
       choice_.ask(query, draft.seed, draft.position + n, vocabulary_.size);
       if constexpr (marks)
-        if (marker_.on()) choice_.ask_marked(query, marker_, mark(draft, n, text), vocabulary_.size);
+        if (marks_.marker.on())
+          detail::ask_marked(choice_, query, marks_.marker, mark(draft, n, text), vocabulary_.size);
       queries_.push_back(query), groups_.push_back({.lines = 1}), who_.push_back(i);
     }
     return !rows_.empty();
@@ -238,8 +231,7 @@ class SLUICE_ABI_TAG DraftModel {
   std::vector<Group> groups_;
   std::vector<std::size_t> order_, who_;  // of drafts: by slot; of each row
   std::vector<Candidate> scratch_;
-  [[no_unique_address]] decltype(marker_of(std::declval<Choice const&>())) marker_{};
-  [[no_unique_address]] decltype(scratch_of(std::declval<Choice const&>())) weights_{};
+  [[no_unique_address]] detail::MarksOf<Choice> marks_{};
   std::vector<Token> marked_text_;
   std::vector<std::uint8_t> started_;  // [slot]: whether the draft holds something there
   std::vector<Slot> started_here_;

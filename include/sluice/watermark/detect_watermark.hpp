@@ -61,7 +61,7 @@ SLUICE_LAZY double watermark_p_value(Watermark const& options, std::int64_t scor
     case gumbel:
       if (options.second > 0) return mixed_gamma_tail(scored, static_cast<double>(options.second), score);
       return gamma_tail(scored, score);
-    case synthid: return binomial_tail(count, scored * options.rounds(), 0.5);
+    case synthid: return binomial_tail(count, scored * detail::rounds(options), 0.5);
     case red_green:
     case sbw: return binomial_tail(count, scored, green_share(options));
     case none: break;
@@ -121,7 +121,7 @@ SLUICE_LAZY WatermarkDetection detect_watermark(std::span<Token const> tokens, W
       }
       case WatermarkScheme::synthid: {
         auto const bits = marker.numbers(false).bits(place, token);
-        for (std::int32_t round = 0; round < options.rounds(); ++round) scores[i] += (bits >> round) & 1;
+        for (std::int32_t round = 0; round < detail::rounds(options); ++round) scores[i] += (bits >> round) & 1;
         break;
       }
       case WatermarkScheme::red_green:
@@ -133,7 +133,7 @@ SLUICE_LAZY WatermarkDetection detect_watermark(std::span<Token const> tokens, W
     found.score += scores[i];
   }
   auto const each = options.scheme == WatermarkScheme::gumbel    ? 1
-                    : options.scheme == WatermarkScheme::synthid ? options.rounds() * 0.5
+                    : options.scheme == WatermarkScheme::synthid ? detail::rounds(options) * 0.5
                                                                  : detail::green_share(options);
   found.expected = each * found.scored;
   found.p_value = detail::watermark_p_value(options, found.scored, found.score);

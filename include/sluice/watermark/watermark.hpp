@@ -115,13 +115,22 @@ struct Watermark {
       30;  ///< synthid: rounds of the tournament, in [1, 32]; with the last two prfs the key's words count
 
   bool on() const { return scheme != WatermarkScheme::none; }
-  /// Whether the key has a word for each round of the tournament, and zeros stand in a context before the output; -1 elsewhere.
-  bool hashes_rounds() const { return prf == WatermarkPrf::synthid_text || prf == WatermarkPrf::hugging_face; }
-  /// Rounds of the tournament.
-  std::int32_t rounds() const { return hashes_rounds() ? static_cast<std::int32_t>(key.size()) : depth; }
 
   SLUICE_LAZY void check() const;
 };
+
+namespace detail {
+
+/// Whether the key has a word for each round of the tournament, and zeros stand in a context before the output; -1 elsewhere.
+constexpr bool hashes_rounds(Watermark const& watermark) {
+  return watermark.prf == WatermarkPrf::synthid_text || watermark.prf == WatermarkPrf::hugging_face;
+}
+/// Rounds of the tournament.
+inline std::int32_t rounds(Watermark const& watermark) {
+  return hashes_rounds(watermark) ? static_cast<std::int32_t>(watermark.key.size()) : watermark.depth;
+}
+
+}  // namespace detail
 
 template <class Void>
 void Watermark::check() const {
@@ -136,7 +145,7 @@ void Watermark::check() const {
   require(gamma > 0 && gamma < 1, "watermark.gamma", gamma, "must be between 0 and 1");
   require(delta > 0 && std::isfinite(delta), "watermark.delta", delta, "must be a number > 0");
   require(depth >= 1 && depth <= 32, "watermark.depth", depth, "must be in [1, 32]");
-  require(!hashes_rounds() || scheme == synthid, "watermark.prf", name(prf),
+  require(!detail::hashes_rounds(*this) || scheme == synthid, "watermark.prf", name(prf),
           "is for the scheme synthid: it gives bits, not numbers");
   require(scheme != synthid || prf != WatermarkPrf::hmac_sha256, "watermark.prf", name(prf),
           "has no bits for the scheme synthid: choose sluice, philox or synthid_text");

@@ -66,6 +66,13 @@ struct AnyProcessor : Interface {
   std::string_view name = "one of yours";  ///< of its type, for messages
 };
 
+/// Whether that holds of one of them.
+SLUICE_LAZY bool any_of(ProcessorPointers const& list, bool AnyProcessor::*fact) {
+  for (auto const& one : list)
+    if ((*one).*fact) return true;
+  return false;
+}
+
 template <LogitsProcessor R>
 struct FollowerOf final : AnyFollower {
   using State = typename R::State;

@@ -146,9 +146,6 @@ SLUICE_LAZY class ProcessedSearch final : public AnyProcessed, private Candidate
   }
 
  private:
-  static bool any_of(ProcessorPointers const& list, bool AnyProcessor::*fact) {
-    return std::any_of(list.begin(), list.end(), [=](auto const& one) { return (*one).*fact; });
-  }
   Output output(std::span<Token const> tokens) const { return {tokens, prefix_, *vocabulary_}; }
 
   /// Refuses the processors that the search cannot bear.

@@ -66,7 +66,7 @@ class Marker {
   std::uint64_t noise(Mark const& mark, std::uint64_t noise) const { return mark.marked ? mark.place.noise : noise; }
 
   MarkContext context(std::span<Token const> output) const {
-    return {output, options_.width, options_.hashes_rounds() ? 0 : -1};
+    return {output, options_.width, hashes_rounds(options_) ? 0 : -1};
   }
   /// Of red_green and sbw: whether a token that may carry this mark is green.
   SLUICE_LAZY bool is_green(Mark const& mark, Token token) const {
@@ -113,7 +113,7 @@ class Marker {
     for (auto& w : weights) w = std::exp(w - most), all += w;
     bits.resize(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) weights[i] /= all, bits[i] = first_.bits(mark.place, list[i].token);
-    for (std::int32_t round = 0; round < options_.rounds(); ++round) {
+    for (std::int32_t round = 0; round < rounds(options_); ++round) {
       double mass = 0;  // of those whose bit is set
       for (std::size_t i = 0; i < list.size(); ++i) mass += ((bits[i] >> round) & 1) * weights[i];
       for (std::size_t i = 0; i < list.size(); ++i) weights[i] *= 1 + ((bits[i] >> round) & 1) - mass;

@@ -28,7 +28,7 @@ class PageBooks {
       : options_((options.check(element_bytes), options)),
         table_(options.positions_per_page, options.max_pages, options.page_size() * element_bytes) {}
 
-  PageTable const& table() const { return table_; }
+  sluice::detail::PageTable const& table() const { return table_; }
   void release(Slot slot) { table_.release(slot); }
 
   /// Applies all forks, then all cuts, then all appends. The copies() are independent: they read pages that existed
@@ -48,7 +48,8 @@ class PageBooks {
       listed_.push_back(row.to);
       for (auto n = row.tokens.size(); n > 0; --n) {
         auto const place = table_.append(row.to, [] {});
-        if (place.copied_from != PageTable::none) copies_.push_back({place.copied_from, place.page, place.position});
+        if (place.copied_from != sluice::detail::PageTable::none)
+          copies_.push_back({place.copied_from, place.page, place.position});
       }
     }
     list(listed_);
@@ -78,7 +79,7 @@ class PageBooks {
 
  private:
   PagedCacheOptions options_;
-  PageTable table_;
+  sluice::detail::PageTable table_;
   std::vector<Slot> read_, listed_;
   std::vector<std::int32_t> pages_, lengths_;
   std::vector<PageCopy> copies_;
