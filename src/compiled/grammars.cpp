@@ -3,7 +3,9 @@
 #include <sluice/grammar/detail/grammar_definition.hpp>
 #include <sluice/grammar/detail/structure_definition.hpp>
 #include <sluice/grammar/grammar.hpp>
+#include <sluice/grammar/lark.hpp>
 #include <sluice/grammar/structure.hpp>
+#include <sluice/grammar/tool_calls.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +19,11 @@ template Grammar Grammar::from_regex<void>(std::string_view, GrammarLimits const
 template Grammar Grammar::from_json_schema<void>(std::string_view, JsonSchemaOptions const&);
 template Grammar Grammar::behind_space<void>() const;
 template bool Grammar::matches<void>(std::string_view) const;
+
+template Grammar lark_grammar<void>(std::string_view, JsonSchemaOptions const&, Grammar::Named const&);
+template Grammar after_reasoning<void>(Grammar const&, Reasoning const&);
+template Grammar structural_tag<void>(std::string_view, JsonSchemaOptions const&);
+template Grammar tool_calls<void>(ToolFormat, std::string_view, ToolCallOptions const&);
 
 template Structure::State Structure::initial<void>(Sentence const&) const;
 template Structure::State Structure::start<void>() const;

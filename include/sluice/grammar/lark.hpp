@@ -5,6 +5,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/grammar/detail/compile.hpp>
 #include <sluice/grammar/detail/lark.hpp>
 #include <sluice/grammar/expressions.hpp>
@@ -27,5 +28,7 @@ SLUICE_LAZY Grammar lark_grammar(std::string_view text, JsonSchemaOptions const&
   auto const root = detail::Lark::parse(text, schemas, expressions);
   return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
 }
+SLUICE_FUNCTION_IN_LIBRARY(Grammar lark_grammar<void>(std::string_view, JsonSchemaOptions const&,
+                                                      Grammar::Named const&))
 
 }  // namespace sluice::inline v0

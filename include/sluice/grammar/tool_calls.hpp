@@ -6,6 +6,7 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/in_library.hpp>
 #include <sluice/core/error.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/compile.hpp>
@@ -39,6 +40,7 @@ SLUICE_LAZY Grammar structural_tag(std::string_view json, JsonSchemaOptions cons
   auto const root = detail::StructuralTag::compile(json, schemas, expressions);
   return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
 }
+SLUICE_FUNCTION_IN_LIBRARY(Grammar structural_tag<void>(std::string_view, JsonSchemaOptions const&))
 
 /// What a model thinks before it answers.
 struct Reasoning {
@@ -80,6 +82,7 @@ SLUICE_LAZY Grammar after_reasoning(Grammar const& answer, Reasoning const& reas
   if (!answer.trivial()) all.append(*answer.automaton());
   return Grammar(std::make_shared<detail::Automaton const>(std::move(all)));
 }
+SLUICE_FUNCTION_IN_LIBRARY(Grammar after_reasoning<void>(Grammar const&, Reasoning const&))
 
 /// How a family of models writes calls, as its published chat template does.
 enum class ToolFormat : std::uint8_t {
@@ -139,6 +142,7 @@ SLUICE_LAZY Grammar tool_calls(ToolFormat format, std::string_view tools, ToolCa
   auto const root = rules.whole(!must, must || options.choice != ToolChoice::none);
   return Grammar(std::make_shared<detail::Automaton const>(detail::compile(expressions, root)));
 }
+SLUICE_FUNCTION_IN_LIBRARY(Grammar tool_calls<void>(ToolFormat, std::string_view, ToolCallOptions const&))
 
 /// What a text of tool calls says, piece by piece.
 struct ToolCallEvent {
