@@ -95,13 +95,15 @@ class Expressions {
   SLUICE_LAZY Id text(std::string_view bytes) {
     std::vector<Id> parts;
     parts.reserve(bytes.size());
-    for (auto const c : bytes) {
-      auto const one = static_cast<std::uint8_t>(c);
-      auto& known = bytes_[one];
-      if (known < 0) known = byte(one, one);
-      parts.push_back(known);
-    }
+    for (auto const c : bytes) parts.push_back(letter(c));
     return sequence(parts);
+  }
+  /// One byte of a text; always the same expression.
+  SLUICE_LAZY Id letter(char c) {
+    auto const one = static_cast<std::uint8_t>(c);
+    auto& known = bytes_[one];
+    if (known < 0) known = byte(one, one);
+    return known;
   }
   /// One character, as UTF-8.
   SLUICE_LAZY Id characters(std::vector<CharacterRange> ranges) {

@@ -28,6 +28,10 @@ struct CharacterKinds {
   /// Quotes, backslashes, control characters, U+2028 and U+2029, and what is broken.
   static constexpr std::uint32_t not_plain = 0b1'1111 | broken;
 
+  /// Sets of kinds that patterns often allow, each within the later ones that hold any of it: small letters, letters, with
+  /// digits, with _ and -, all that is plain but blanks, all that is plain.
+  static constexpr std::array<std::uint32_t, 6> families{0x60, 0x1E0, 0x3E0, 0xFE0, 0xFFF'DFE0, 0xFFF'FFE0};
+
   static constexpr std::array<Row, 40> rows{{
       {0, {{{'"', '"'}}}},
       {1, {{{'\\', '\\'}}}},

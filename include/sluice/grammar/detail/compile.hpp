@@ -30,7 +30,7 @@ class Compiler {
   ///     its limits; naming the rule
   SLUICE_LAZY Automaton compile(std::int32_t root) {
     a_.root = root;
-    find_facts(x_, facts_);
+    FactFinder(x_).find(facts_);
     if (auto const e = x_.rules[at(root)].expression; e >= 0 && facts_.possible[at(e)] == 0)
       refuse(root, "no text obeys this rule: it never ends, or demands the impossible");
     choose_in_place();
@@ -93,31 +93,40 @@ class Compiler {
   /// that is called in many places is inlined only if it is very small.
   SLUICE_LAZY void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
-    constexpr std::int64_t little = 48, large = 1 << 20, very_little = 8, often = 8;
-    std::vector<std::int64_t> uses(x_.rules.size());
+    constexpr std::int32_t little = 48, large = 1 << 20, very_little = 8, often = 8;
+    std::vector<std::int32_t> uses(x_.rules.size());
     for (std::int32_t id = 0; id < x_.size(); ++id)
       for (auto const part : x_.parts(id))
         if (auto const& e = x_[part]; e.kind == Kind::call) ++uses[at(e.rule)];
-    std::vector<std::int64_t> size(at(x_.size()));
+    std::vector<std::int32_t> size(at(x_.size()));
     facts_.weight.assign(at(x_.size()), 0);
+    auto const least = [](std::int64_t one) { return static_cast<std::int32_t>((std::min)(one, std::int64_t{large})); };
     for (auto pass = 0; pass < 3; ++pass) {
       for (std::int32_t id = 0; id < x_.size(); ++id) {  // parts come before the expressions that contain them
         auto const& e = x_[id];
-        std::int64_t sum = e.kind == Kind::bytes || e.kind == Kind::token ? 1 : 0;
-        if (e.kind == Kind::automaton) sum = static_cast<std::int64_t>(x_.automaton_of(e).edges.size()) + 1;
-        if (e.kind == Kind::automaton && x_.automaton_of(e).most >= 0) sum = large;
-        auto weight = sum;
-        for (auto const part : x_.parts(id)) sum += size[at(part)], weight += facts_.weight[at(part)];
-        if (e.kind == Kind::repeat) {
-          std::int64_t const times = (std::max)({1, e.minimum, e.maximum});
-          sum *= times, weight *= times;
+        std::int64_t sum = 0, weight = 0;
+        switch (e.kind) {
+          case Kind::bytes:
+          case Kind::token: sum = weight = 1; break;
+          case Kind::automaton: {
+            auto const& automaton = x_.automaton_of(e);
+            sum = weight = automaton.most >= 0 ? large : static_cast<std::int64_t>(automaton.edges.size()) + 1;
+            break;
+          }
+          case Kind::call: {
+            auto const called = x_.rules[at(e.rule)].expression;
+            auto const inlined = facts_.in_place[at(e.rule)] != 0;
+            sum = inlined ? size[at(called)] : large, weight = inlined ? facts_.weight[at(called)] : 1;
+            break;
+          }
+          default:
+            for (auto const part : x_.parts(id)) sum += size[at(part)], weight += facts_.weight[at(part)];
+            if (e.kind == Kind::repeat) {
+              std::int64_t const times = (std::max)({1, e.minimum, e.maximum});
+              sum *= times, weight *= times;
+            }
         }
-        if (e.kind == Kind::call) {
-          auto const called = x_.rules[at(e.rule)].expression;
-          auto const inlined = facts_.in_place[at(e.rule)] != 0;
-          sum = inlined ? size[at(called)] : large, weight = inlined ? facts_.weight[at(called)] : 1;
-        }
-        size[at(id)] = (std::min)(sum, large), facts_.weight[at(id)] = (std::min)(weight, large);
+        size[at(id)] = least(sum), facts_.weight[at(id)] = least(weight);
       }
       auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)

@@ -81,7 +81,8 @@ class JsonTexts {
   std::vector<std::uint8_t> const& deeper() const { return deeper_; }
   SLUICE_LAZY Id comma() {
     if (style_.indent >= 0) return out_.sequence({out_.text(style_.item), line()});
-    return out_.sequence({untidy(), out_.text(style_.item), space()});
+    if (comma_ < 0) comma_ = out_.sequence({untidy(), out_.text(style_.item), space()});
+    return comma_;
   }
   SLUICE_LAZY Id member(Id name, Id value) {
     return out_.sequence({name, untidy(), out_.text(style_.key), space(), value});
@@ -142,14 +143,16 @@ class JsonTexts {
     return string(TextAutomaton::but(std::move(words)));
   }
   SLUICE_LAZY Id string(std::string_view text) {
-    std::vector<Id> parts{out_.text("\"")};
+    std::vector<Id> parts;
+    parts.reserve(text.size() + 2);
+    parts.push_back(out_.letter('"'));
     auto const escapable = TextBytes::escapable(style_.escapes);
     for (auto const c : decoded(text)) {
       if (std::ranges::any_of(escapable, [&](CharacterRange r) { return r.first <= c && c <= r.last; }))
         parts.push_back(characters({{c, c}}));
-      else parts.push_back(out_.byte(static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c)));
+      else parts.push_back(out_.letter(static_cast<char>(c)));
     }
-    parts.push_back(out_.text("\""));
+    parts.push_back(out_.letter('"'));
     return out_.sequence(parts);
   }
 
@@ -276,7 +279,7 @@ class JsonTexts {
 
   Expressions& out_;
   JsonStyle style_;
-  Id space_ = -1, character_ = -1;
+  Id space_ = -1, character_ = -1, comma_ = -1;
   std::int32_t any_ = -1, number_ = -1, integer_ = -1;  // rules
   Id line_ = -1;
   std::vector<std::uint8_t> deeper_;  // [expression]: of the lines between brackets

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -131,7 +132,8 @@ class JsonValidator : public JsonPatterns {
         return (types(value) & type_of(x)) != 0 &&
                !(draft(of) == 4 && !any_draft() && x.is(Kind::number) && (types(value) & number) == 0 &&
                  x.text.find_first_of(".eE") != std::string::npos);
-      case Word::values: return value.is(Kind::array) && std::ranges::any_of(value.items, equal);
+      case Word::values:
+        return value.is(Kind::array) && (among(value.items, x) || std::ranges::any_of(value.items, equal));
       case Word::constant: return equal(value);
       default: break;
     }
@@ -139,6 +141,12 @@ class JsonValidator : public JsonPatterns {
     if (x.is(Kind::string)) return string_obeys(part, x.text);
     if (x.is(Kind::array)) return array_obeys(of, part, scope, x);
     return !x.is(Kind::object) || object_obeys(of, part, scope, x);
+  }
+
+  /// Whether it is one of these themselves.
+  static bool among(std::vector<JsonValue> const& items, JsonValue const& x) {
+    auto const before = std::less<JsonValue const*>();
+    return !before(&x, items.data()) && before(&x, items.data() + items.size());
   }
 
   SLUICE_LAZY bool number_obeys(Schema const& of, Part const& part, JsonNumber const& x) {

@@ -68,7 +68,7 @@ class LeftRecursion {
   // What may be empty.
   SLUICE_LAZY void find_empty() {
     RuleFacts facts;
-    find_facts(x_, facts);
+    FactFinder(x_).find(facts);
     empty_ = std::move(facts.nullable);
     calls_empty_.reserve(x_.rules.size());
     for (auto const& [name, expression, place, other] : x_.rules) {

@@ -21,7 +21,7 @@ struct RuleFacts {
   std::vector<std::uint8_t> nullable;  // [expression]: its text may be empty
   std::vector<std::uint8_t> possible;  // [expression]: it has a text; others are left out
   std::vector<std::uint8_t> in_place;  // [rule]: is inlined where it is called
-  std::vector<std::int64_t> weight;    // [expression]: about how many places it needs, with repetitions written out
+  std::vector<std::int32_t> weight;    // [expression]: about how many places it needs, with repetitions written out
 };
 
 /// The reverse of a reference relation: the users of i are the ones that refer to it.
@@ -48,46 +48,115 @@ class Users {
   std::vector<std::int32_t> users_;
 };
 
-/// Finds facts about expressions that hold for a sequence of all parts, a choice of any, a repetition of none, and where they are given.
+/// Finds which expressions may be empty, and which have a text at all: both hold for a sequence of all parts, a choice of
+/// any, a repetition of none, and where they are given. Both are found at once, as bits.
 class FactFinder {
  public:
   using Kind = Expressions::Kind;
+  enum : std::uint8_t { nullable = 1, possible = 2, both = 3 };
   explicit FactFinder(Expressions const& expressions) : x_(expressions) {}
 
-  /// Parts come before the expressions that contain them, so few passes find it where most calls come after their rules.
-  template <class Given>
-  void find(std::vector<std::uint8_t>& fact, Given const& given) const {
-    fact.assign(at(x_.size()), 0);
-    for (auto pass = 0; pass < 4; ++pass) {
-      auto missed = false;
-      for (std::int32_t id = 0; id < x_.size(); ++id)
-        if (fact[at(id)] == 0 && holds(fact, id, given)) fact[at(id)] = 1;
-      for (std::int32_t id = 0; id < x_.size() && !missed; ++id)
-        missed = x_[id].kind == Kind::call && fact[at(id)] == 0 && holds(fact, id, given);
-      if (!missed) return;
-    }
-    spread(fact, given);
+  SLUICE_LAZY void find(RuleFacts& facts) {
+    facts_.assign(at(x_.size()), 0);
+    for (auto const& rule : x_.rules)
+      if (rule.expression >= 0) descend(rule.expression);
+    pass();
+    if (missed()) spread(nullable), spread(possible);
+    facts.nullable.resize(facts_.size()), facts.possible.resize(facts_.size());
+    for (std::size_t id = 0; id < facts_.size(); ++id)
+      facts.nullable[id] = facts_[id] & nullable, facts.possible[id] = facts_[id] & possible;
   }
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  static constexpr std::uint8_t open = 4, done = 8;  // of descend()
 
-  template <class Given>
-  bool holds(std::vector<std::uint8_t> const& fact, std::int32_t id, Given const& given) const {
-    auto const& e = x_[id];
-    auto const has = [&](std::int32_t part) { return fact[at(part)] != 0; };
+  SLUICE_LAZY std::uint8_t given(Expressions::Expression const& e) const {
     switch (e.kind) {
-      case Kind::sequence: return std::ranges::all_of(x_.parts(id), has);
-      case Kind::choice: return std::ranges::any_of(x_.parts(id), has);
-      case Kind::repeat: return e.minimum == 0 || has(x_.parts(id)[0]);
-      case Kind::call: return x_.rules[at(e.rule)].expression < 0 ? given(e) : has(x_.rules[at(e.rule)].expression);
-      default: return given(e);
+      case Kind::bytes:
+      case Kind::token: return possible;
+      case Kind::automaton: {
+        auto const& first = x_.automaton_of(e).states[0];
+        return first.accepts ? both : first.edges > 0 ? possible : std::uint8_t{0};
+      }
+      case Kind::call:  // compiled before, or refused later
+        if (auto const& rule = x_.rules[at(e.rule)]; rule.expression < 0)
+          return rule.other != nullptr && rule.other->empty_text() ? both : possible;
+        return 0;
+      default: return 0;
     }
   }
+  SLUICE_LAZY std::uint8_t held(std::int32_t id) const {
+    auto const& e = x_[id];
+    unsigned out = 0;
+    switch (e.kind) {
+      case Kind::sequence:
+        out = both;
+        for (auto const part : x_.parts(id)) out &= facts_[at(part)];
+        break;
+      case Kind::choice:
+        for (auto const part : x_.parts(id)) out |= facts_[at(part)];
+        break;
+      case Kind::repeat: out = e.minimum == 0 ? both : facts_[at(x_.parts(id)[0])]; break;
+      case Kind::call:
+        out = x_.rules[at(e.rule)].expression < 0 ? given(e) : facts_[at(x_.rules[at(e.rule)].expression)];
+        break;
+      default: out = given(e); break;
+    }
+    return static_cast<std::uint8_t>(out & both);
+  }
 
-  /// The same along the references, for rules in any order.
-  template <class Given>
-  void spread(std::vector<std::uint8_t>& fact, Given const& given) const {
+  /// Parts and called rules first: finds all but what goes around in a circle.
+  SLUICE_LAZY void descend(std::int32_t root) {
+    struct Step {
+      std::int32_t id, next;  // the next part
+    };
+    std::vector<Step> path;
+    auto const enter = [&](std::int32_t id) {
+      if (facts_[at(id)] != 0) return false;
+      facts_[at(id)] = open, path.push_back({id, 0});
+      return true;
+    };
+    enter(root);
+    while (!path.empty()) {
+      auto& step = path.back();
+      auto const id = step.id;
+      auto const& e = x_[id];
+      auto entered = false;
+      if (e.kind == Kind::call) {
+        if (auto const to = x_.rules[at(e.rule)].expression; to >= 0 && step.next++ == 0) entered = enter(to);
+      } else {
+        auto const parts = x_.parts(id);
+        while (!entered && at(step.next) < parts.size()) {
+          auto const part = parts[at(step.next++)];
+          if (leaf(part)) continue;
+          entered = enter(part);
+          if (entered) break;
+        }
+      }
+      if (entered) continue;
+      facts_[at(id)] = static_cast<std::uint8_t>(held(id) | done);
+      path.pop_back();
+    }
+  }
+  /// Without parts; known at once.
+  SLUICE_LAZY bool leaf(std::int32_t id) {
+    if (auto const kind = x_[id].kind; kind == Kind::bytes) return facts_[at(id)] = possible | done, true;
+    return false;
+  }
+  /// Parts come before the expressions that contain them.
+  SLUICE_LAZY void pass() {
+    for (std::int32_t id = 0; id < x_.size(); ++id)
+      if ((facts_[at(id)] & both) != both) facts_[at(id)] |= held(id);
+  }
+  SLUICE_LAZY bool missed() const {
+    for (std::int32_t id = 0; id < x_.size(); ++id)
+      if (x_[id].kind == Kind::call && (held(id) & ~facts_[at(id)]) != 0) return true;
+    return false;
+  }
+
+  /// Finds one fact along the references, for rules in any order.
+  SLUICE_LAZY void spread(std::uint8_t fact) {
     auto const count = at(x_.size());
     Users parents(count), callers(x_.rules.size()), rules(count);
     std::vector<std::int32_t> missing(count, 1), open;
@@ -102,41 +171,24 @@ class FactFinder {
     auto const reach = [&](std::int32_t id) {
       if (missing[at(id)] > 0 && --missing[at(id)] == 0) open.push_back(id);
     };
-    fact.assign(count, 0);
     for (std::int32_t id = 0; id < x_.size(); ++id) {
       auto const& e = x_[id];
       missing[at(id)] = e.kind == Kind::sequence ? e.count : 1;
-      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) || given(e))
+      if ((e.kind == Kind::sequence && e.count == 0) || (e.kind == Kind::repeat && e.minimum == 0) ||
+          (given(e) & fact) != 0)
         missing[at(id)] = 0, open.push_back(id);
     }
     while (!open.empty()) {
       auto const id = open.back();
       open.pop_back();
-      fact[at(id)] = 1;
+      facts_[at(id)] |= fact;
       parents.for_each(id, reach);
       rules.for_each(id, [&](std::int32_t rule) { callers.for_each(rule, reach); });
     }
   }
 
   Expressions const& x_;
+  std::vector<std::uint8_t> facts_;  // [expression]
 };
-
-/// Finds expressions that may be empty, and those that have a text at all.
-SLUICE_LAZY void find_facts(Expressions const& x, RuleFacts& facts) {
-  using Kind = Expressions::Kind;
-  auto const rule_of = [&](Expressions::Expression const& e) -> auto const& {
-    return x.rules[static_cast<std::size_t>(e.rule)];
-  };
-  FactFinder const finder(x);
-  finder.find(facts.nullable, [&](Expressions::Expression const& e) {
-    if (e.kind == Kind::call) return rule_of(e).other != nullptr && rule_of(e).other->empty_text();
-    return e.kind == Kind::automaton && x.automaton_of(e).states[0].accepts;
-  });
-  finder.find(facts.possible, [&](Expressions::Expression const& e) {
-    if (e.kind == Kind::automaton) return x.automaton_of(e).states[0].accepts || x.automaton_of(e).states[0].edges > 0;
-    return e.kind == Kind::bytes || e.kind == Kind::token ||
-           (e.kind == Kind::call && rule_of(e).expression < 0);  // compiled before, or refused later
-  });
-}
 
 }  // namespace sluice::inline v0::detail

@@ -14,9 +14,11 @@
 #include <sluice/grammar/token_trie.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -51,7 +53,10 @@ class TokenWalks {
     State state = -1;
     std::int32_t length = -1, visits = 0;  // as Pushdown::plain_length(); -1: unknown
     std::uint32_t tried = 0, stays = 0;    // kinds of characters; those of them that lead back to the state
+    // So many characters of each family can be read, whichever they are; less than 0: not looked for, so often.
+    std::array<std::int8_t, CharacterKinds::families.size()> reach{-few, -few, -few, -few, -few, -few};
   };
+  static constexpr std::int8_t few = 3;
   class LookedStates {
    public:
     /// Valid until the next call.
@@ -71,6 +76,7 @@ class TokenWalks {
       one.state = state;
       return one;
     }
+    std::int32_t steps = 20'000;  // left for looking ahead
 
    private:
     Looked& slot(State state) {
@@ -134,6 +140,7 @@ class TokenWalks {
       auto const rest = text.rest_of(at);
       if (rest == PlainText::apart) return true;
       auto most = length(states, state);
+      if (most < PlainText::slices[0]) most = reach(states, state, CharacterKinds::families.size() - 1);
       if (most < PlainText::slices[0]) return true;
       if (most != PlainText::unlimited) {
         auto const begin = trie_.bytes(all.below(at)[0]).substr(0, static_cast<std::size_t>(all.depth(at)));
@@ -197,14 +204,57 @@ class TokenWalks {
     return true;
   }
 
+  /// At least so many characters of a family can be read, whichever they are. Looked for where a state is met again.
+  SLUICE_LAZY std::int32_t reach(LookedStates& states, State state, std::size_t family) {
+    auto& known = states[state].reach[family];
+    if (known >= 0) return known;
+    if (++known < 0) return 0;
+    auto const found = find_reach(states, state, CharacterKinds::families[family]);
+    return states[state].reach[family] = found;
+  }
+  SLUICE_LAZY std::int8_t find_reach(LookedStates& states, State from, std::uint32_t kinds) {
+    constexpr std::size_t most_states = 64;
+    std::vector<State> seen{from};
+    std::size_t level = 0;  // where states after as many characters begin
+    for (std::int8_t count = 0; count < NodeTokens::most_depth; ++count) {
+      auto const end = seen.size();
+      for (; level < end; ++level)
+        for (auto const& row : CharacterKinds::rows)
+          if ((kinds >> row.kind & 1) != 0 && !reads(seen[level], row.bytes, 0, seen, states.steps)) return count;
+      if (seen.size() == end) return (std::numeric_limits<std::int8_t>::max)();
+      if (seen.size() > most_states) return static_cast<std::int8_t>(count + 1);
+    }
+    return NodeTokens::most_depth;
+  }
+  /// Whether a state can read all characters of a row; adds the states behind them. \param steps  gets fewer
+  SLUICE_LAZY bool reads(State from, std::array<CharacterKinds::Bytes, 4> const& bytes, std::size_t i,
+                         std::vector<State>& behind, std::int32_t& steps) {
+    auto const last = i == 3 || bytes[i + 1].last == 0;
+    auto const& classes = machine_.automaton().class_of;
+    for (int c = bytes[i].first, before = -1; c <= bytes[i].last; ++c) {
+      if (classes[static_cast<std::size_t>(c)] == before) continue;
+      before = classes[static_cast<std::size_t>(c)];
+      if (--steps < 0) return false;
+      auto const next = machine_.next(from, static_cast<std::uint8_t>(c));
+      if (next == Pushdown::dead) return false;
+      if (!last && !reads(next, bytes, i + 1, behind, steps)) return false;
+      if (last && std::ranges::find(behind, next) == behind.end()) behind.push_back(next);
+    }
+    return true;
+  }
+
   /// Whether whole() took all tokens below a node.
   template <class Whole>
   bool took_whole(TrieNodes const& trie, std::int32_t at, State state, LookedStates& states, Whole const& whole) {
     auto const kinds = trie.kinds(at);
     if (kinds >= CharacterKinds::broken) return false;
     if (stays(states, state, kinds)) return whole(trie.below(at), state, true);
-    return (kinds & CharacterKinds::not_plain) == 0 && trie.characters(at) <= length(states, state) &&
-           whole(trie.below(at), state, false);
+    if ((kinds & CharacterKinds::not_plain) != 0) return false;
+    if (trie.characters(at) <= length(states, state)) return whole(trie.below(at), state, false);
+    if (trie.end(at) - at < 4) return false;
+    std::size_t family = 0;
+    while ((kinds & ~CharacterKinds::families[family]) != 0) ++family;
+    return trie.characters(at) <= reach(states, state, family) && whole(trie.below(at), state, false);
   }
 
   TokenTrie const& trie_;
