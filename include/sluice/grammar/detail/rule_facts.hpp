@@ -53,7 +53,7 @@ class Users {
 class FactFinder {
  public:
   using Kind = Expressions::Kind;
-  enum : std::uint8_t { nullable = 1, possible = 2, both = 3 };
+  static constexpr std::uint8_t nullable = 1, possible = 2, both = nullable | possible;
   explicit FactFinder(Expressions const& expressions) : x_(expressions) {}
 
   SLUICE_LAZY void find(RuleFacts& facts) {

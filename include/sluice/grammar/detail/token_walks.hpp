@@ -289,6 +289,7 @@ class TokenWalks {
           }
         }
         if (again) break;
+        if (kinds == 0) return {0, 0};
         if (seen.size() == end) return {kinds, any};
         if (seen.size() > most_seen) return {kinds, static_cast<std::int8_t>(count + 1)};
       }
