@@ -9,7 +9,7 @@
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/spelling.hpp>
 #include <sluice/grammar/detail/stable_vector.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,7 +37,7 @@ class FewestTokens {
   using Counts = std::vector<Count>;  // [from][to]
   static constexpr Count never = (std::numeric_limits<Count>::max)() / 4;
 
-  SLUICE_LAZY FewestTokens(Automaton const& automaton, TokenTrie const& trie) : a_(automaton) {
+  SLUICE_LAZY FewestTokens(Automaton const& automaton, TokenNodes const& trie) : a_(automaton) {
     auto const places = most_places(automaton);
     auto const all = trie.inner() <= places;
     if (!all) solve(trie, 1);
@@ -149,7 +149,7 @@ class FewestTokens {
   }
 
   /// \param most  places of the spelling
-  SLUICE_LAZY void solve(TokenTrie const& trie, std::int32_t most) {
+  SLUICE_LAZY void solve(TokenNodes const& trie, std::int32_t most) {
     steps_.clear();
     spelling_.emplace(trie, most, most == 1 ? std::array<bool, 256>{} : needed(a_));
     places_ = static_cast<std::size_t>(spelling_->places());
@@ -301,7 +301,7 @@ class Completion {
   using State = Pushdown::State;
   static constexpr Count never = FewestTokens::never;
 
-  SLUICE_LAZY Completion(FewestTokens const& fewest, TokenTrie trie, Pushdown& machine)
+  SLUICE_LAZY Completion(FewestTokens const& fewest, TokenNodes trie, Pushdown& machine)
       : fewest_(fewest), trie_(std::move(trie)), machine_(machine) {}
 
   /// The number of the spelling's tokens in which it can be completed (without eos); 0: it is complete.
@@ -474,7 +474,7 @@ class Completion {
   }
 
   FewestTokens const& fewest_;
-  TokenTrie trie_;
+  TokenNodes trie_;
   Pushdown& machine_;
   SharedTable<Count> counts_;            // [state]: + 1, as the others; 0: unknown
   SharedTable<Count> rests_;             // [stack][place]

@@ -16,7 +16,7 @@
 #include <sluice/grammar/detail/shared_cache.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -54,7 +54,7 @@ struct TokenGroup {
 /// What is known about counts of tokens for all states of a grammar. Made when a limit first asks for it.
 class SharedCounts {
  public:
-  SharedCounts(Automaton const& automaton, TokenTrie trie) : automaton_(automaton), trie_(std::move(trie)) {}
+  SharedCounts(Automaton const& automaton, TokenNodes trie) : automaton_(automaton), trie_(std::move(trie)) {}
   SLUICE_LAZY FewestTokens const& get() {
     std::call_once(once_, [&] { fewest_.emplace(automaton_, trie_); });
     return *fewest_;
@@ -62,7 +62,7 @@ class SharedCounts {
 
  private:
   Automaton const& automaton_;
-  TokenTrie trie_;
+  TokenNodes trie_;
   std::once_flag once_;
   std::optional<FewestTokens> fewest_;
 };
@@ -74,7 +74,7 @@ class LimitedMasks {
   using Count = FewestTokens::Count;
 
   /// \param most  results to keep of each kind, in each part of a cache
-  LimitedMasks(TokenTrie const& trie, Pushdown& machine, SharedCounts& counts, TokenWalks& walks, NodeTokenMaker& nodes,
+  LimitedMasks(TokenNodes const& trie, Pushdown& machine, SharedCounts& counts, TokenWalks& walks, NodeTokenMaker& nodes,
                std::size_t most)
       : trie_(trie),
         machine_(machine),
@@ -238,7 +238,7 @@ class LimitedMasks {
     return out;
   }
 
-  TokenTrie const& trie_;
+  TokenNodes const& trie_;
   Pushdown& machine_;
   SharedCounts& counts_;
   TokenWalks& walks_;

@@ -15,7 +15,7 @@
 #include <sluice/grammar/detail/shared_cache.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,7 +34,7 @@ class NodeTokenMaker {
   using Tokens = std::shared_ptr<NodeTokens const>;
 
   /// \param most  tokens of nodes to keep, in each part of the cache
-  NodeTokenMaker(TokenTrie const& trie, Pushdown& machine, TokenWalks& walks, std::size_t most)
+  NodeTokenMaker(TokenNodes const& trie, Pushdown& machine, TokenWalks& walks, std::size_t most)
       : trie_(trie), machine_(machine), walks_(walks), alike_(most) {}
 
   /// \param wait  see SharedCache::find
@@ -158,7 +158,7 @@ class NodeTokenMaker {
     return true;
   }
 
-  TokenTrie const& trie_;
+  TokenNodes const& trie_;
   Pushdown& machine_;
   TokenWalks& walks_;
   SharedCache<std::int32_t, Tokens> nodes_{std::size_t{1} << 12};

@@ -5,7 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ class Spelling {
 
   /// \param places  maximum number
   /// \param needed  bytes; tokens with other bytes may be left out
-  SLUICE_LAZY Spelling(TokenTrie const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
+  SLUICE_LAZY Spelling(TokenNodes const& trie, std::int32_t places, std::array<bool, 256> const& needed) : trie_(trie) {
     nodes_.push_back(0);
     all_ = trie.inner() <= places;
     if (!all_ && places == 1) return;
@@ -110,7 +110,7 @@ class Spelling {
     return reached.back() != 0;
   }
 
-  TokenTrie trie_;
+  TokenNodes trie_;
   bool all_ = false;
   std::vector<std::int32_t> nodes_;     // [place]
   std::vector<std::int32_t> place_of_;  // [node]: -1: none; empty: only the root has one

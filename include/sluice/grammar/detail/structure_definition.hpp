@@ -26,7 +26,7 @@
 namespace sluice::inline v0 {
 
 struct Structure::Data {
-  SLUICE_LAZY Data(Grammar const& its_grammar, TokenTrie its_trie, StructureOptions const& its_options)
+  SLUICE_LAZY Data(Grammar const& its_grammar, detail::TokenNodes its_trie, StructureOptions const& its_options)
       : trie(std::move(its_trie)),
         bound(detail::TokenBinder::bind(its_grammar.automaton(), trie)),
         options(its_options),
@@ -40,7 +40,7 @@ struct Structure::Data {
   static constexpr auto ended = detail::TokenMasks::ended;
   static_assert(detail::Pushdown::dead == dead);
 
-  TokenTrie trie;  // as given
+  detail::TokenNodes trie;  // as given
   detail::TokenBinder::Bound bound;
   StructureOptions options;
   detail::SharedCounts counts;
@@ -55,7 +55,7 @@ std::shared_ptr<Structure::Data> Structure::make(Grammar grammar, TokenTrie toke
   require(options.ambiguity >= 1, "options.ambiguity", options.ambiguity, "must be at least 1");
   if (grammar.trivial()) return nullptr;
   require(!tokens.empty(), "tokens", "none", "a grammar needs the tokens' bytes: TokenTrie(bytes, vocabulary)");
-  auto data = std::make_shared<Data>(std::move(grammar), std::move(tokens), options);
+  auto data = std::make_shared<Data>(std::move(grammar), tokens.data(), options);
   if (options.eager) {
     data->masks = data->fresh_masks();
     data->masks->prepare();

@@ -11,7 +11,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ namespace sluice::inline v0::detail {
 /// UTF-8 has, and a token of that spelling behind the vocabulary: to all that walks through tries and counts tokens, naming
 /// a token is then reading a text.
 struct TokenClasses {
-  TokenTrie trie;                           // of the vocabulary and a token for each class
+  TokenNodes trie;                           // of the vocabulary and a token for each class
   std::int32_t vocabulary = 0;              // without those
   std::vector<std::int32_t> of;             // [token]: its class; -1: none
   std::vector<std::string> spelling;        // [class]
@@ -59,7 +59,7 @@ class TokenBinder {
 
   /// \throws std::invalid_argument  naming a token that the vocabulary does not have, or that cannot be generated within an
   ///     output
-  SLUICE_LAZY static Bound bind(std::shared_ptr<Automaton const> const& automaton, TokenTrie const& trie) {
+  SLUICE_LAZY static Bound bind(std::shared_ptr<Automaton const> const& automaton, TokenNodes const& trie) {
     if (automaton->token_places.empty()) return {automaton, nullptr};
     return TokenBinder(*automaton, trie).bound();
   }
@@ -97,7 +97,7 @@ class TokenBinder {
   using Ranges = std::vector<std::pair<Token, Token>>;  // sorted and disjoint
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  TokenBinder(Automaton const& automaton, TokenTrie const& trie)
+  TokenBinder(Automaton const& automaton, TokenNodes const& trie)
       : a_(automaton), trie_(trie), size_(trie.vocabulary().size) {}
 
   SLUICE_LAZY static void lead(Automaton& a, std::int32_t place, std::vector<std::int32_t> const& targets) {
@@ -280,7 +280,7 @@ class TokenBinder {
           members.push_back(token), out->of[at(token)] = static_cast<std::int32_t>(c);
     }
     vocabulary.size += static_cast<std::int32_t>(parts_.size());
-    out->trie = TokenTrie(TokenBytes(texts), vocabulary);
+    out->trie = TokenNodes(TokenBytes(texts), vocabulary);
     return out;
   }
 
@@ -327,7 +327,7 @@ class TokenBinder {
   }
 
   Automaton const& a_;
-  TokenTrie const& trie_;
+  TokenNodes const& trie_;
   std::int32_t size_;
   std::vector<Ranges> sets_;                   // [terminal]
   std::vector<std::int32_t> number_of_;        // [terminal]: of a different set

@@ -18,7 +18,7 @@
 #include <sluice/grammar/detail/shared_cache.hpp>
 #include <sluice/grammar/detail/token_classes.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -39,7 +39,7 @@ class TokenMasks {
   using Count = FewestTokens::Count;
   static constexpr State ended = -1;  ///< after the end
 
-  SLUICE_LAZY TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenTrie trie, std::size_t memory,
+  SLUICE_LAZY TokenMasks(Automaton const& automaton, SharedCounts& counts, TokenNodes trie, std::size_t memory,
                          std::size_t ambiguity, std::size_t masks, bool longest,
                          std::shared_ptr<TokenClasses const> classes)
       : trie_(std::move(trie)),
@@ -205,7 +205,7 @@ class TokenMasks {
     set.insert(longest);
   }
 
-  TokenTrie trie_;
+  TokenNodes trie_;
   std::shared_ptr<TokenClasses const> classes_;  // null: the grammar names no token
   Pushdown machine_;
   SharedCounts& counts_;

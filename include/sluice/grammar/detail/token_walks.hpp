@@ -11,7 +11,7 @@
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
-#include <sluice/grammar/token_trie.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -98,7 +98,7 @@ class TokenWalks {
     std::size_t used_ = 0;
   };
 
-  TokenWalks(TokenTrie const& trie, Pushdown& machine) : trie_(trie), machine_(machine) {}
+  TokenWalks(TokenNodes const& trie, Pushdown& machine) : trie_(trie), machine_(machine) {}
 
   /// How many plain characters may follow, as far as tokens can tell.
   SLUICE_LAZY std::int32_t characters(std::int32_t node) {
@@ -376,7 +376,7 @@ class TokenWalks {
     return (kinds & ~found.kinds) == 0 && trie.characters(at) <= found.length && whole(trie.below(at), state, false);
   }
 
-  TokenTrie const& trie_;
+  TokenNodes const& trie_;
   Pushdown& machine_;
 };
 
