@@ -3,9 +3,14 @@
 
 #include <support/catch.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <grammar/mask_comparison.hpp>
 #include <grammar/random_grammar.hpp>
+#include <map>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -87,6 +92,10 @@ TEST_CASE("Lark: what each construct accepts", "[grammar]") {
        {"x\n<f=foo>", "<f=foo>"},
        {"<f<f=foo>", "x=foo>"}},
       {"start: w \"b\"\nw[suffix=\"<e>\"]: /.*/", {"q<e>b", "<<e>b"}, {"q<e>zb", "<e><e>b", "qb"}},
+      {"start: s \"<e>\" \"b\"\ns[stop=\"<e>\"]: /.*/", {"q<e>b", "<<e>b", "<e>b"}, {"q<e>zb", "<e><e>b", "qb"}},
+      {"start: s \"b\"\ns[stop=/[<>]+/]: /a*|<q/", {"b", "aab"}, {"<qb", "a<b"}},
+      {"start: s /.+/\ns[max_chars=3]: /é*/", {"ééé-", "é", "éééé"}, {"", "\xc3"}},
+      {"start: s \"-\"\ns[max_chars=2]: A & /.{2,}|b/\nA: /[ab]*/", {"b-", "ab-"}, {"a-", "aaa-", "-"}},
       {"start: \"A\" %regex {\"substring_words\": \"foo bar. é\"} \"B\"",
        {"AB", "AfooB", "Abar. éB", "A B", "Afoo bar. éB"},
        {"AoB", "AfoB", "Afoo foo"}},
@@ -157,6 +166,94 @@ TEST_CASE("Lark: random rules, left-recursive ones among them, accept what a rec
   CHECK(compiled > 200);  // others have no text
 }
 
+TEST_CASE("Lark: max_tokens counts whole tokens, and every mask leaves a way to the end", "[grammar]") {
+  struct Case {
+    std::string_view before, rule, after;  // the rule with its attributes
+    std::string_view means;                // its texts, as an expression
+  };
+  std::vector<Case> const cases{{"a?", ": /.*/", "", "[^\n]*"},
+                                {"", ": /(ab|b)+/", "a*", "(ab|b)+"},
+                                {"b*", ", suffix=\"<\": /.*/", "b?", "[^\n<]*<"},
+                                {"", ", lazy: /a*b/", ".{0,2}", "a*b"},
+                                {"(ab)?", ", stop=\"<\": /[ab]*/", "<", "[ab]*"},
+                                {"a", ", max_chars=3: /[ab]{2,9}/", "b?", "[ab]{2,3}"},
+                                {"", ": /\u00e9*/", "a", "\u00e9*"}};
+  std::vector<std::string> const pieces{"a",  "b",  "ab",   "ba",   "abb",      "<",       "a<",
+                                        "<b", "\n", "\xc3", "\xa9", "\xa9\xc3", "\xc3\xa9"};
+  std::mt19937_64 random(13);
+  Comparisons all;
+  std::map<std::pair<std::string_view, std::string>, bool> known;
+  std::set<std::string> patterns;
+  auto const fits = [&](std::string_view pattern, std::string const& text) {
+    auto const [it, fresh] = known.try_emplace({pattern, text}, false);
+    if (fresh) it->second = Grammar::from_regex(pattern).matches(text);
+    return it->second;
+  };
+  for (int round = 0; round < rounds(60); ++round) {
+    auto const& [before, rule, after, means] = cases[static_cast<std::size_t>(round) % cases.size()];
+    auto const most = static_cast<std::size_t>(random() % 4);
+    auto tokens = pieces;
+    std::ranges::shuffle(tokens, random);
+    tokens.resize(6);
+    tokens.emplace_back();
+    std::vector<std::string> letters;  // a name for each token: what is compared are sequences of tokens
+    for (std::size_t i = 0; i < tokens.size(); ++i) letters.emplace_back(1, static_cast<char>('A' + i));
+    auto const text = "start: B t A\nB: /(" + std::string(before) + ")/\nA: /(" + std::string(after) +
+                      ")/\nt[max_tokens=" + std::to_string(most) +
+                      (rule[0] == ':' ? "]" + std::string(rule) : std::string(rule).insert(rule.find(':'), "]"));
+    INFO(text);
+    std::string_view const both = *patterns.insert("(" + std::string(before) + ")(" + std::string(after) + ")").first;
+    auto const complete = [&](std::string const& sequence) {
+      auto const spelt = [&](std::size_t first, std::size_t last) {
+        std::string out;
+        for (auto i = first; i < last; ++i) out += tokens[static_cast<std::size_t>(sequence[i] - 'A')];
+        return out;
+      };
+      for (std::size_t i = 0; i <= sequence.size(); ++i)
+        for (auto j = i; j <= sequence.size() && j - i <= most; ++j)
+          if (fits(before, spelt(0, i)) && fits(means, spelt(i, j)) && fits(after, spelt(j, sequence.size())))
+            return true;
+      // Nothing counts where it is empty.
+      return fits(means, "") && fits(both, spelt(0, sequence.size()));
+    };
+    auto const grammar = lark_grammar(text);
+    CHECK_THROWS_AS(grammar.matches("a"), std::invalid_argument);
+    CHECK_THROWS_AS(grammar.behind_space(), std::invalid_argument);
+    try {
+      Structure const structure(grammar, TokenTrie(TokenBytes(tokens), vocabulary_of(tokens)));
+      ByTrying trying(complete, letters);
+      Comparison comparison{structure, trying, letters, 2};
+      comparison.compare(structure.start(), "", 2);
+      ++all.compared, all.sets += comparison.sets;
+    } catch (std::invalid_argument const& e) {
+      ++all.refused;
+      std::string_view const said = e.what();
+      INFO(said);
+      REQUIRE(said.find("t[max_tokens=" + std::to_string(most) + "]: ") != std::string_view::npos);
+      ByTrying trying([&](std::string const& sequence) { return complete(sequence); }, letters);
+      CHECK(trying.fewest("", 4) == far);
+    }
+  }
+  INFO(all.report());
+  CHECK(all.compared > rounds(60) / 3);
+  CHECK(all.refused > 0);
+}
+
+TEST_CASE("Lark: max_tokens where more tokens differ than there are bytes to name them", "[grammar]") {
+  std::vector<std::string> tokens;
+  std::string text = "start: t \"!\"\nt[max_tokens=2]: /";
+  for (auto c = 'a'; c <= 't'; ++c) tokens.emplace_back(1, c), text.append({c, '?'});
+  tokens.emplace_back("!"), tokens.emplace_back();
+  ByTrying trying(
+      [](std::string const& one) {
+        return !one.empty() && one.find('!') + 1 == one.size() && one.size() <= 3 &&
+               (one.size() < 3 || one[0] < one[1]);
+      },
+      tokens);
+  Structure const structure(lark_grammar(text + "/"), TokenTrie(TokenBytes(tokens), vocabulary_of(tokens)));
+  Comparison{structure, trying, tokens, 2}.compare(structure.start(), "", 2);
+}
+
 TEST_CASE("Lark: what is ignored may stand behind each lexeme, and nowhere else", "[grammar]") {
   auto const lark = lark_grammar("start: A b* (\"x\" | /yz?/)?\nb: \"b\" \"b\"\nA: \"a\" \"a\"?\n%ignore \" \"");
   auto const gbnf =
@@ -186,8 +283,13 @@ TEST_CASE("Lark: errors say where, and what was expected", "[grammar]") {
       {"start: \"ab\"..\"c\"", "column 8: a range is of characters"},
       {"start: \"a\"..\"\"", "column 13: a range is of characters"},
       {"start: \"b\"..\"a\"", "last character comes before"},
-      {"start[max_tokens=3]: \"a\"", "column 7: [max_tokens] is not supported: expected lazy or suffix="},
-      {"start[capture]: \"a\"", "[capture] is not supported"},
+      {"start[temperature=3]: \"a\"",
+       "column 7: [temperature] is not supported: expected lazy, suffix=, stop=, max_to"},
+      {"start[max_tokens]: \"a\"", "column 17: expected ="},
+      {"start[max_tokens=3]: x\nx: \"a\"", "x is a rule: a terminal has none within"},
+      {"start[max_tokens=x]: \"a\"", "a number is missing"},
+      {"start[stop=\"\"]: \"a\"", "column 12: stop may be empty"},
+      {"start[stop=\"a\", suffix=\"b\"]: \"a\"", "column 17: [suffix, stop]: a rule ends by one of them"},
       {"start[lazy: \"a\"", "expected , or ]"},
       {"start: @x", "column 8: @x: no grammar of that name is given"},
       {"start: A\nA: @x", "line 2, column 4: @x: a terminal has no grammars within"},

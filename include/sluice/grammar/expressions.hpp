@@ -52,6 +52,7 @@ struct ByteAutomaton {
   std::vector<Edge> edges;
   std::int32_t most = -1;       // characters of a text; -1: any number
   std::int32_t characters = 0;  // with `most`: the states before this one are between characters, others within one
+  std::string tokens{};  // what `most` counts is whole tokens, wherever they end: for messages; empty: characters
 };
 
 /// One token out of a set, whatever its bytes are. The set is known when a vocabulary is.

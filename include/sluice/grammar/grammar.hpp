@@ -8,8 +8,10 @@
 #include <sluice/core/detail/in_library.hpp>
 #include <sluice/grammar/expressions.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +59,15 @@ class Grammar {
 
   /// The same texts for a tokeniser that adds a space before every text and removes it again: one leading space of what
   /// the tokens spell is not part of the text that must match.
+  /// \throws std::invalid_argument  for a grammar that counts tokens
   SLUICE_LAZY Grammar behind_space() const;
+
+  /// The compiled grammar as bytes, for a file or another process: reading it takes a fraction of what compiling a large
+  /// schema does. It holds a version of the format and checksums.
+  SLUICE_LAZY std::vector<std::byte> to_bytes() const;
+  /// What to_bytes() wrote. Bytes from anywhere do no harm: they are a grammar, or refused. O(bytes).
+  /// \throws std::runtime_error  for what is cut off, damaged, of another version, or no grammar
+  SLUICE_LAZY static Grammar from_bytes(std::span<std::byte const> bytes);
 
   /// What a JSON schema holds that was ignored: names that are no keywords, and formats that are none.
   SLUICE_LAZY std::vector<std::string> ignored() const {
@@ -68,7 +78,7 @@ class Grammar {
   bool trivial() const { return automaton_ == nullptr; }
 
   /// Whether a whole text matches. For single texts: nothing is cached between calls. A token that the grammar names stands for its name.
-  /// \throws std::invalid_argument  for a grammar that names tokens by number, or all but some
+  /// \throws std::invalid_argument  for a grammar that names tokens by number, or all but some, or counts them
   /// \throws std::length_error  for a grammar so ambiguous that the parses of the text do not fit into memory
   SLUICE_LAZY bool matches(std::string_view text) const;
 
@@ -87,6 +97,8 @@ SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_gbnf<void>(std::string_view, Gr
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_regex<void>(std::string_view, GrammarLimits const&))
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_json_schema<void>(std::string_view, JsonSchemaOptions const&))
 SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::behind_space<void>() const)
+SLUICE_FUNCTION_IN_LIBRARY(std::vector<std::byte> Grammar::to_bytes<void>() const)
+SLUICE_FUNCTION_IN_LIBRARY(Grammar Grammar::from_bytes<void>(std::span<std::byte const>))
 SLUICE_FUNCTION_IN_LIBRARY(bool Grammar::matches<void>(std::string_view) const)
 
 }  // namespace sluice::inline v0

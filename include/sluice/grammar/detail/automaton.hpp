@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace sluice::inline v0::detail {
@@ -24,7 +25,8 @@ namespace sluice::inline v0::detail {
 /// A repetition with a count is one loop: places in its body stand for as many places as it has repetitions, each with
 /// the number of those before it. Loops are not nested within a rule: an inner one is a rule of its own.
 ///
-/// There is no left recursion. What reads a token leads nowhere before the automaton is bound to a vocabulary: see bound().
+/// There is no left recursion. What reads a token leads nowhere before the automaton is bound to a vocabulary, and a text
+/// whose tokens are counted reads bytes: see TokenBinder.
 class Automaton {
  public:
   struct Place {
@@ -55,6 +57,14 @@ class Automaton {
   struct TokenPlace {
     std::int32_t place, terminal, to;  // a state without edges; bind() makes them
   };
+  struct TokenText {
+    std::int32_t place, count, loop;  // states whose edges read bytes; bind() makes others, which read tokens
+    std::string written;              // for messages
+  };
+  struct Capture {
+    std::int32_t rule, suffix;  // so many bytes at its end are left out
+    std::string name;
+  };
   struct ByteEdge {
     std::uint8_t first, last;  // bytes
     std::int32_t to;
@@ -77,6 +87,8 @@ class Automaton {
   std::vector<std::int32_t> left;  // [state of a text that is counted]: the fewest characters to its end
   std::vector<Text> texts;         // in order
   std::vector<TokenPlace> token_places;
+  std::vector<TokenText> token_texts;
+  std::vector<Capture> captures;  // in order of their rules
   std::vector<TokenTerminal> terminals;
   std::vector<std::int32_t> start;     // [rule]; -1: not used
   std::vector<std::int32_t> rank;      // [rule]: lower than those of the rules that it can begin with by calls alone
@@ -118,6 +130,11 @@ class Automaton {
     token_places.reserve(token_places.size() + other.token_places.size());
     for (auto const& one : other.token_places)
       token_places.push_back({one.place + place, one.terminal + terminal, one.to + place});
+    captures.reserve(captures.size() + other.captures.size());
+    for (auto const& one : other.captures) captures.push_back({one.rule + rule, one.suffix, one.name});
+    token_texts.reserve(token_texts.size() + other.token_texts.size());
+    for (auto const& one : other.token_texts)
+      token_texts.push_back({one.place + place, one.count, one.loop + loop, one.written});
     terminals.insert(terminals.end(), other.terminals.begin(), other.terminals.end());
     start.reserve(start.size() + other.start.size());
     for (auto const one : other.start) start.push_back(moved(one, place));
@@ -127,6 +144,9 @@ class Automaton {
     for (auto const one : other.rank) rank.push_back(one + ranks);
     return rule;
   }
+
+  /// Whether a vocabulary must be known before it can be run.
+  bool unbound() const { return !token_places.empty() || !token_texts.empty(); }
 
   /// The texts of this one, followed by those of another.
   SLUICE_LAZY void append(Automaton const& other) {

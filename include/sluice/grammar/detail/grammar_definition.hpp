@@ -8,6 +8,7 @@
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/compile.hpp>
 #include <sluice/grammar/detail/gbnf.hpp>
+#include <sluice/grammar/detail/grammar_bytes.hpp>
 #include <sluice/grammar/detail/json_schema_rules.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/regex.hpp>
@@ -18,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +66,9 @@ template <class Void>
 Grammar Grammar::behind_space() const {
   auto copy = *this;
   if (trivial()) return copy;
+  if (!automaton_->token_texts.empty())
+    throw std::invalid_argument("sluice: grammar = " + automaton_->token_texts[0].written +
+                                ": the space before a text is part of a token, so tokens cannot be counted behind it");
   auto automaton = *automaton_;
   automaton.behind_space = true;
   automaton.classify();
@@ -71,10 +77,23 @@ Grammar Grammar::behind_space() const {
 }
 
 template <class Void>
+std::vector<std::byte> Grammar::to_bytes() const {
+  return detail::GrammarWriter::write(automaton_.get(), ignored());
+}
+
+template <class Void>
+Grammar Grammar::from_bytes(std::span<std::byte const> bytes) {
+  auto [automaton, ignored] = detail::GrammarReader::read(bytes);
+  Grammar made(std::move(automaton));
+  if (!ignored.empty()) made.ignored_ = std::make_shared<std::vector<std::string> const>(std::move(ignored));
+  return made;
+}
+
+template <class Void>
 bool Grammar::matches(std::string_view text) const {
   if (trivial()) return true;
   auto automaton = automaton_;
-  if (!automaton->token_places.empty())
+  if (automaton->unbound())
     automaton = std::make_shared<detail::Automaton const>(detail::TokenBinder::spelt(*automaton));
   detail::Pushdown machine(*automaton, std::size_t{1} << 28);
   auto const state = machine.next(machine.initial(), text);

@@ -94,14 +94,7 @@ class Lark {
   }
   SLUICE_LAZY Id definition(std::int32_t number) {
     auto const& own = g_.definitions[at(number)];
-    if (own.lazy || own.suffix >= 0) {
-      RegexTree tree;
-      auto const body = grow(own.body, tree);
-      tree.root = own.suffix < 0
-                      ? body
-                      : tree.add({.kind = RegexTree::Kind::sequence, .parts = {body, grow(own.suffix, tree)}});
-      return behind(lazy(of(tree, own.place)));
-    }
+    if (own.attributes.regular()) return behind(within(own.place, [&] { return regular(own); }));
     return LarkGrammar::is_terminal(own.name) ? terminal(own.body) : expression(own.body);
   }
   SLUICE_LAZY std::int32_t named(LarkGrammar::Node const& node) const {
@@ -188,11 +181,38 @@ class Lark {
   SLUICE_LAZY TextAutomaton of(RegexTree const& tree, std::size_t place) {
     return within(place, [&] { return RegexAutomaton::of(tree, false); });
   }
-  /// Its texts up to the first place where one ends.
-  SLUICE_LAZY Id lazy(TextAutomaton texts) {
+  /// A rule with attributes.
+  SLUICE_LAZY Id regular(LarkGrammar::Definition const& own) {
+    auto const& [lazy, suffix, stop, max_tokens, max_characters] = own.attributes;
+    auto const end = suffix < 0 ? stop : suffix;
+    TextAutomaton texts;
+    if (end < 0) texts = automaton(own.body);
+    else {
+      RegexTree tree;
+      auto const body = grow(own.body, tree);
+      tree.root = tree.add({.kind = RegexTree::Kind::sequence, .parts = {body, grow(end, tree)}});
+      texts = of(tree, own.place);
+    }
+    if (lazy || end >= 0) texts = first_ends(std::move(texts));
+    if (stop >= 0) {
+      auto const stops = automaton(stop);
+      if (!stops.empty() && stops.states[0].accepts)
+        in_.fail_at(g_[stop].place, "stop may be empty: leave it out; an output ends where the grammar does");
+      texts = texts.without_end(stops) & automaton(own.body);
+    }
+    if (texts.empty()) return out_.nothing();
+    if (max_tokens < 0) return out_.automaton(TextBytes::utf8(texts, max_characters));
+    auto bytes = TextBytes::utf8(max_characters < 0 ? texts : texts.up_to(max_characters), max_tokens);
+    if (bytes.states.empty()) return out_.nothing();
+    bytes.characters = static_cast<Id>(bytes.states.size());  // a token may end anywhere
+    bytes.tokens = own.name + "[max_tokens=" + std::to_string(max_tokens) + "]";
+    return out_.automaton(std::move(bytes));
+  }
+  /// Texts up to the first place where one ends.
+  SLUICE_LAZY static TextAutomaton first_ends(TextAutomaton texts) {
     for (auto& state : texts.states)
       if (state.accepts) state.edges.clear();
-    return lowered(std::move(texts).trimmed().combined(TextAutomaton::anything(), std::logical_and{}));
+    return std::move(texts).trimmed().combined(TextAutomaton::anything(), std::logical_and{});
   }
   /// Calls take() with the body of a terminal, which must not contain itself.
   template <class Take>

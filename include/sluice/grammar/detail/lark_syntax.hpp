@@ -22,6 +22,15 @@
 
 namespace sluice::inline v0::detail {
 
+/// What stands in brackets behind the name of a rule.
+struct LarkAttributes {
+  bool lazy = false;
+  std::int32_t suffix = -1, stop = -1;                // nodes
+  std::int32_t max_tokens = -1, max_characters = -1;  // -1: any number
+  /// Whether the rule must be a set of texts.
+  bool regular() const { return lazy || suffix >= 0 || stop >= 0 || max_tokens >= 0 || max_characters >= 0; }
+};
+
 /// What a grammar in Lark's syntax says. Nodes refer to each other by number.
 struct LarkGrammar {
   enum class Kind : std::uint8_t {
@@ -54,8 +63,7 @@ struct LarkGrammar {
     std::string name;
     std::size_t place = 0;
     std::int32_t body = -1;
-    bool lazy = false;
-    std::int32_t suffix = -1;  // a node
+    LarkAttributes attributes{};
   };
   std::vector<Node> nodes{};
   std::vector<Definition> definitions{};
@@ -222,27 +230,37 @@ class LarkReader {
       in_.take("-");
       static_cast<void>(in_.count());
     }
-    LarkGrammar::Definition attributes;
+    LarkAttributes attributes;
     space(false);
-    if (!terminal && in_.take("[")) this->attributes(attributes);
+    if (!terminal && in_.take("[")) attributes = read_attributes();
     space(false);
     if (!in_.take(":")) in_.fail("expected :");
     space(false);
     define(std::move(own), place, alternatives(0, false));
-    out_.definitions.back().lazy = attributes.lazy, out_.definitions.back().suffix = attributes.suffix;
+    out_.definitions.back().attributes = attributes;
   }
-  SLUICE_LAZY void attributes(LarkGrammar::Definition& out) {
+  SLUICE_LAZY LarkAttributes read_attributes() {
+    LarkAttributes out;
     do {
       space(true);
       auto const place = in_.place();
       std::string const key(in_.take_while(is_word));
+      auto const with = key == "suffix" || key == "stop" || key == "max_tokens" || key == "max_chars";
+      space(true);
+      if (with && !in_.take("=")) in_.fail("expected =");
       space(true);
       if (key == "lazy") out.lazy = true;
-      else if (key == "suffix" && in_.take("=")) space(true), out.suffix = atom(0);
-      else in_.fail_at(place, "[" + key + "] is not supported: expected lazy or suffix=");
+      else if (key == "suffix") out.suffix = atom(0);
+      else if (key == "stop") out.stop = atom(0);
+      else if (key == "max_tokens") out.max_tokens = in_.count();
+      else if (key == "max_chars") out.max_characters = in_.count();
+      else
+        in_.fail_at(place, "[" + key + "] is not supported: expected lazy, suffix=, stop=, max_tokens= or max_chars=");
+      if (out.suffix >= 0 && out.stop >= 0) in_.fail_at(place, "[suffix, stop]: a rule ends by one of them");
       space(true);
     } while (in_.take(","));
     if (!in_.take("]")) in_.fail("expected , or ]");
+    return out;
   }
 
   // Bodies.

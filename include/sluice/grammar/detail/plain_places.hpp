@@ -93,7 +93,8 @@ class PlainPlaces {
       auto const edges = a_.edges_of(a_.places[at(place)]);
       auto edge = std::ranges::lower_bound(edges, bytes.first, {}, &Automaton::ByteEdge::last);
       int byte = bytes.first;
-      for (; byte <= bytes.last && edge != edges.end() && edge->first <= byte; ++edge) {
+      auto const inside = [&](std::int32_t to) { return to >= text.first && to < text.first + text.count; };
+      for (; byte <= bytes.last && edge != edges.end() && edge->first <= byte && inside(edge->to); ++edge) {
         visit(from, edge->to, rest);
         byte = edge->last + 1;
       }

@@ -174,7 +174,7 @@ class RuleGraph {
     for (auto const& edge : automaton.edges) a_.edges.push_back({edge.first, edge.last, base + edge.to});
     return base;
   }
-  /// A text of which the characters are counted.
+  /// A text of which the characters, or tokens, are counted.
   SLUICE_LAZY Id count(ByteAutomaton const& automaton, Id to) {
     loop_ = static_cast<std::int32_t>(a_.loops.size());
     a_.loops.push_back({-1, to, automaton.states[0].accepts ? 0 : 1, automaton.most, -1});
@@ -183,7 +183,13 @@ class RuleGraph {
     auto const base = embed(automaton, behind);
     for (std::int32_t i = 0; i < automaton.characters; ++i) a_.places[at(base + i)].low = 1;
     auto& loop = a_.loops[at(loop_)];
-    loop.body = base, loop.again = behind, loop.reach = find_left(automaton, base);
+    loop.body = base, loop.again = behind;
+    if (automaton.tokens.empty()) {
+      loop.reach = find_left(automaton, base);
+    } else {  // known when tokens are
+      loop.reach = 0, a_.left.resize(at(a_.nodes()));
+      a_.token_texts.push_back({base, static_cast<std::int32_t>(automaton.states.size()), loop_, automaton.tokens});
+    }
     loop_ = -1;
     return first;
   }

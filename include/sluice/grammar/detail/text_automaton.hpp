@@ -150,6 +150,34 @@ class TextAutomaton {
     return a.combined(b, [](bool x, bool y) { return x && !y; });
   }
 
+  /// What stands before texts of the other at the ends of texts of this one.
+  SLUICE_LAZY TextAutomaton without_end(TextAutomaton const& ends) const {
+    if (empty() || ends.empty()) return {};
+    // Pairs of states, backwards from those in which both accept.
+    auto const size = ends.states.size();
+    check(states.size() * size);
+    std::vector<std::vector<std::int32_t>> before(states.size() * size);
+    std::vector<std::int32_t> open;
+    std::vector<bool> seen(before.size());
+    for (std::size_t a = 0; a < states.size(); ++a)
+      for (std::size_t b = 0; b < size; ++b) {
+        auto const pair = static_cast<std::int32_t>(a * size + b);
+        if (states[a].accepts && ends.states[b].accepts) seen[at(pair)] = true, open.push_back(pair);
+        for (auto const& x : states[a].edges)
+          for (auto const& y : ends.states[b].edges)
+            if (x.first <= y.last && y.first <= x.last) before[at(x.to) * size + at(y.to)].push_back(pair);
+      }
+    while (!open.empty()) {
+      auto const pair = open.back();
+      open.pop_back();
+      for (auto const one : before[at(pair)])
+        if (!seen[at(one)]) seen[at(one)] = true, open.push_back(one);
+    }
+    auto out = *this;
+    for (std::size_t a = 0; a < states.size(); ++a) out.states[a].accepts = seen[a * size];
+    return std::move(out).trimmed();
+  }
+
   /// The number of characters of a shortest text.
   SLUICE_LAZY std::int32_t fewest() const {
     std::vector<std::int32_t> open{0};

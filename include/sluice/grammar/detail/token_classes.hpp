@@ -10,6 +10,7 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/token_text.hpp>
 #include <sluice/grammar/expressions.hpp>
 #include <sluice/grammar/detail/token_nodes.hpp>
 
@@ -60,13 +61,16 @@ class TokenBinder {
   /// \throws std::invalid_argument  naming a token that the vocabulary does not have, or that cannot be generated within an
   ///     output
   SLUICE_LAZY static Bound bind(std::shared_ptr<Automaton const> const& automaton, TokenNodes const& trie) {
-    if (automaton->token_places.empty()) return {automaton, nullptr};
+    if (!automaton->unbound()) return {automaton, nullptr};
     return TokenBinder(*automaton, trie).bound();
   }
 
   /// For texts without tokens: a name is spelt.
-  /// \throws std::invalid_argument  for tokens by number, and complements
+  /// \throws std::invalid_argument  for tokens by number, complements, and numbers of tokens
   SLUICE_LAZY static Automaton spelt(Automaton a) {
+    if (!a.token_texts.empty())
+      throw std::invalid_argument("sluice: grammar = " + a.token_texts[0].written +
+                                  ": a text does not say how many tokens it is made of");
     for (auto const& [place, terminal, to] : a.token_places) {
       auto const& set = a.terminals[at(terminal)];
       if (set.complement || set.names.empty())
@@ -114,13 +118,14 @@ class TokenBinder {
   SLUICE_LAZY Bound bound() {
     sets_.reserve(a_.terminals.size());
     for (auto const& terminal : a_.terminals) sets_.push_back(tokens_of(terminal));
-    divide();
-    if (parts_.empty()) {  // the vocabulary has none of them, and none must be there
-      auto a = a_;
-      for (auto const& one : a_.token_places) lead(a, one.place, {});
-      a.token_places.clear();
-      return {std::make_shared<Automaton const>(std::move(a)), nullptr};
+    texts_.reserve(a_.token_texts.size());
+    for (auto const& text : a_.token_texts) {
+      texts_.push_back(TokenText::of(a_, text, trie_));
+      sets_.insert(sets_.end(), texts_.back().sets.begin(), texts_.back().sets.end());
     }
+    divide();
+    if (parts_.empty())  // the vocabulary has none of them, and none must be there
+      return {std::make_shared<Automaton const>(with_edges({})), nullptr};
     std::vector<std::int32_t> key{size_};
     for (auto const& one : parts_) {
       key.push_back(-1);
@@ -132,7 +137,7 @@ class TokenBinder {
     for (auto const byte : bytes_) key.push_back(byte);
     auto const classes = std::static_pointer_cast<TokenClasses const>(
         trie_.kept(key, [&]() -> std::shared_ptr<void const> { return make_classes(); }));
-    return {std::make_shared<Automaton const>(with_edges(*classes)), classes};
+    return {std::make_shared<Automaton const>(with_edges(classes->spelling)), classes};
   }
 
   /// The tokens of a terminal that can be generated.
@@ -284,42 +289,77 @@ class TokenBinder {
     return out;
   }
 
-  SLUICE_LAZY Automaton with_edges(TokenClasses const& classes) const {
+  SLUICE_LAZY Automaton with_edges(std::span<std::string const> spelling) const {
     auto a = a_;
-    std::vector<std::string> spellings;
+    Spelt spelt;
+    auto const spell = [&](std::size_t set, std::int32_t to) {
+      for (auto const c : in_[at(number_of_[set])]) spelt.emplace_back(spelling[at(c)], to);
+    };
     for (auto const& [place, terminal, to] : a_.token_places) {
-      spellings.clear();
-      spellings.reserve(in_[at(number_of_[at(terminal)])].size());
-      for (auto const c : in_[at(number_of_[at(terminal)])]) spellings.push_back(classes.spelling[at(c)]);
-      if (sets_[at(terminal)].empty()) {
+      spelt.clear();
+      spell(at(terminal), to);
+      if (spelt.empty()) {
         lead(a, place, {});
         continue;
       }
-      std::sort(spellings.begin(), spellings.end());
-      read(a, place, spellings, 0, to);
+      std::sort(spelt.begin(), spelt.end());
+      read(a, place, spelt, 0);
     }
-    a.token_places.clear();
+    auto set = a_.terminals.size();
+    for (std::size_t t = 0; t < texts_.size(); ++t) {
+      auto const& text = a_.token_texts[t];
+      auto const inner = a.nodes();
+      for (std::int32_t state = 0; state < text.count; ++state) {
+        spelt.clear();
+        for (auto const& [alike, next] : texts_[t].steps[at(state)]) spell(set + at(alike), text.place + next);
+        std::sort(spelt.begin(), spelt.end());
+        read(a, text.place + state, spelt, 0);
+      }
+      set += texts_[t].sets.size();
+      count(a, text, texts_[t], inner);
+    }
+    a.token_places.clear(), a.token_texts.clear();
     a.classify();
     return a;
   }
-  /// Gives a place edges to read the spellings, which share the bytes before `depth`.
-  SLUICE_LAZY static void read(Automaton& a, std::int32_t place, std::span<std::string const> spellings,
-                               std::size_t depth, std::int32_t to) {
+  /// Says how many tokens the rest of a text needs. \param inner  the first of the places that read a part of a spelling
+  SLUICE_LAZY static void count(Automaton& a, Automaton::TokenText const& text, TokenText const& tokens,
+                                std::int32_t inner) {
+    auto& loop = a.loops[at(text.loop)];
+    auto const fewest = tokens.fewest[0];
+    if (fewest > loop.maximum)
+      throw std::invalid_argument("sluice: grammar = " + text.written + ": " +
+                                  (fewest >= TokenText::none
+                                       ? std::string("no tokens of the vocabulary spell a text of this rule")
+                                       : "the shortest text of this rule has " + std::to_string(fewest) + " tokens"));
+    a.left.resize(a.places.size(), TokenText::none);
+    std::ranges::copy(tokens.fewest, a.left.begin() + text.place);
+    for (auto place = a.nodes(); place-- > inner;)
+      for (auto const& edge : a.edges_of(a.places[at(place)]))
+        a.left[at(place)] = (std::min)(a.left[at(place)], a.left[at(edge.to)] + a.places[at(edge.to)].low);
+    loop.reach = 0;
+    for (auto const left : tokens.fewest)
+      if (left < TokenText::none) loop.reach = (std::max)(loop.reach, left);
+  }
+  using Spelt = std::vector<std::pair<std::string, std::int32_t>>;  // sorted: what is read, and the place behind it
+  /// Gives a place edges to read spellings, which share the bytes before `depth`.
+  SLUICE_LAZY static void read(Automaton& a, std::int32_t place, std::span<Spelt::value_type const> spelt,
+                               std::size_t depth) {
     std::vector<Automaton::ByteEdge> edges;
-    while (!spellings.empty()) {
-      auto const byte = static_cast<std::uint8_t>(spellings[0][depth]);
+    while (!spelt.empty()) {
+      auto const byte = static_cast<std::uint8_t>(spelt[0].first[depth]);
       std::size_t count = 1;
-      while (count < spellings.size() && static_cast<std::uint8_t>(spellings[count][depth]) == byte) ++count;
-      auto next = to;
-      if (spellings[0].size() > depth + 1) {
+      while (count < spelt.size() && static_cast<std::uint8_t>(spelt[count].first[depth]) == byte) ++count;
+      auto next = spelt[0].second;
+      if (spelt[0].first.size() > depth + 1) {
         next = a.nodes();
         a.places.push_back({.kind = Place::state, .within = a.places[at(place)].within});
         a.texts.push_back({next, 1});
-        read(a, next, spellings.first(count), depth + 1, to);
+        read(a, next, spelt.first(count), depth + 1);
       }
       if (!edges.empty() && edges.back().to == next && edges.back().last + 1 == byte) edges.back().last = byte;
       else edges.push_back({byte, byte, next});
-      spellings = spellings.subspan(count);
+      spelt = spelt.subspan(count);
     }
     auto& own = a.places[at(place)];
     own.first = static_cast<std::int32_t>(a.edges.size()), own.count = static_cast<std::int32_t>(edges.size());
@@ -329,8 +369,9 @@ class TokenBinder {
   Automaton const& a_;
   TokenNodes const& trie_;
   std::int32_t size_;
-  std::vector<Ranges> sets_;                   // [terminal]
-  std::vector<std::int32_t> number_of_;        // [terminal]: of a different set
+  std::vector<Ranges> sets_;                   // [terminal], then those of texts_
+  std::vector<TokenText> texts_;               // whose tokens are counted
+  std::vector<std::int32_t> number_of_;        // [set]: of a different set
   std::vector<std::vector<std::int32_t>> in_;  // [number]: the classes
   std::vector<Ranges> parts_;                  // [class]
   std::vector<std::uint8_t> bytes_;
