@@ -120,6 +120,8 @@ set(SLUICE_HEADERS
   include/sluice/frames/transducer.hpp
   include/sluice/frames/transducer_beam.hpp
   include/sluice/grammar/detail/automaton.hpp
+  include/sluice/grammar/detail/automaton_check.hpp
+  include/sluice/grammar/detail/captures.hpp
   include/sluice/grammar/detail/character_kinds.hpp
   include/sluice/grammar/detail/compile.hpp
   include/sluice/grammar/detail/components.hpp
@@ -128,6 +130,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/gbnf.hpp
   include/sluice/grammar/detail/gbnf_calls.hpp
   include/sluice/grammar/detail/gbnf_elements.hpp
+  include/sluice/grammar/detail/grammar_bytes.hpp
   include/sluice/grammar/detail/grammar_definition.hpp
   include/sluice/grammar/detail/interner.hpp
   include/sluice/grammar/detail/json_arrays.hpp
@@ -181,6 +184,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/token_text.hpp
   include/sluice/grammar/detail/token_walks.hpp
   include/sluice/grammar/detail/tool_call_reader.hpp
   include/sluice/grammar/detail/tool_call_rules.hpp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled grammars as bytes.
+// Compiled grammars as bytes, and what their rules have matched.
 #include <sluice/catalogue/detail/catalogue_format.hpp>
 #include <sluice/catalogue/detail/marks.hpp>
 #include <sluice/grammar/grammar.hpp>
@@ -19,6 +19,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -196,4 +197,114 @@ TEST_CASE("Compiled grammars: other contents under right checksums are refused, 
   }
   CHECK(read > refused / 20);
   CHECK(refused > read / 20);
+}
+
+namespace {
+
+using Captured = std::vector<std::pair<std::string, std::string>>;
+
+/// The tokens of a text: single bytes, and control tokens by their name.
+std::vector<Token> tokens_of(std::string_view text) {
+  std::vector<Token> out;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text.substr(i).starts_with("<|x|>")) out.push_back(trie().vocabulary().size - 2), i += 4;
+    else out.push_back(static_cast<unsigned char>(text[i]));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("Captures: what rules have matched in a finished output", "[grammar]") {
+  struct Case {
+    std::string_view grammar, text;
+    Captured captured;
+  };
+  std::vector<Case> const cases{
+      {"start: w \"!\" v*\nw[capture]: /[a-z]+/\nv[capture=\"number\"]: \"-\" /[0-9]+/",
+       "abc!-12-3",
+       {{"w", "abc"}, {"number", "-12"}, {"number", "-3"}}},
+      {"start[capture]: w \"x\"\nw[capture, suffix=\"<end>\"]: /.*/",
+       "foo<end>x",
+       {{"start", "foo<end>x"}, {"w", "foo"}}},
+      {"start: o\no[capture]: w \"<end>\"\nw[capture, stop=\"<end>\"]: /.*/",
+       "foo<end>",
+       {{"o", "foo<end>"}, {"w", "foo"}}},
+      {"start: w\nw[capture, lazy]: /.*<end>/", "foo<end>", {{"w", "foo<end>"}}},
+      {"start: list\nlist[capture]: \"(\" (list | \"a\")* \")\"",
+       "(a(a)())",
+       {{"list", "(a(a)())"}, {"list", "(a)"}, {"list", "()"}}},
+      {"start: e\ne: e \"+\" t | t\nt[capture]: /[0-9]/ | \"(\" e \")\"",
+       "1+(2+3)",
+       {{"t", "1"}, {"t", "(2+3)"}, {"t", "2"}, {"t", "3"}}},
+      {"start: a b\na[capture]: A\nb[capture=\"B\"]: A A\nA: /[a-z]/\n%ignore \" \"",
+       "x  y z ",
+       {{"a", "x"}, {"B", "y z"}}},
+      {"start: a %json {\"type\": \"array\"}\na[capture]: <|x|> /a*/", "<|x|>aa[1]", {{"a", "aa"}}},
+      {"start: a \"b\"\na[capture]: /a*/", "b", {}},
+      {"start: a? \"b\"?\na[capture]: /a*/", "", {}}};
+  for (auto const& [grammar, text, captured] : cases) {
+    INFO(grammar);
+    auto const bytes = lark_grammar(grammar).to_bytes();
+    Structure const structure(Grammar::from_bytes(bytes), trie());
+    CHECK(structure.captures(tokens_of(text)) == captured);
+    auto ended = tokens_of(text);
+    ended.push_back(trie().vocabulary().size - 1);
+    CHECK(structure.captures(ended) == captured);
+    CHECK_THROWS_AS(structure.captures(tokens_of(std::string(text) + "?")), std::invalid_argument);
+  }
+  Structure const spaced(lark_grammar("start: a\na[capture]: / ?[a-z]+/").behind_space(), trie());
+  CHECK(spaced.captures(tokens_of(" ab")) == Captured{{"a", "ab"}});
+  CHECK(spaced.captures(tokens_of("  ab")) == Captured{{"a", " ab"}});
+  Structure const counted(lark_grammar("start: t \"b\"\nt[capture, max_tokens=2]: /[ab]*/"), trie());
+  CHECK(counted.captures(tokens_of("bab")) == Captured{{"t", "ba"}});
+  CHECK_THROWS_AS(counted.captures(tokens_of("baab")), std::invalid_argument);
+  CHECK(counted.captures(std::vector<Token>{258, 258, 'b'}) == Captured{{"t", "abab"}});
+  CHECK(Structure().captures({}).empty());
+  CHECK_THROWS_WITH(lark_grammar("start[capture]: start \"a\" | \"b\""),
+                    Catch::Contains("start: begins with itself: capture a rule around it"));
+}
+
+TEST_CASE("Captures: of several readings the longest rule at each place counts", "[grammar]") {
+  std::vector<std::string> const patterns{"a*", "(ab)*", "b", "[ab]{1,2}", "ab?|b", "a+b*", "(a|ba)?"};
+  std::mt19937_64 random(11);
+  int several = 0;
+  for (int round = 0; round < rounds(40); ++round) {
+    std::vector<Grammar> rules;
+    std::string text = "start: r0 r1 r2";
+    for (int r = 0; r < 3; ++r) {
+      auto const& pattern = patterns[random() % patterns.size()];
+      rules.push_back(Grammar::from_regex(pattern));
+      text += "\nr" + std::to_string(r) + "[capture]: /" + pattern + "/";
+    }
+    INFO(text);
+    Structure const structure(lark_grammar(text), trie());
+    for (std::size_t size = 1; size <= 5; ++size)
+      for (std::size_t bits = 0; bits < std::size_t{1} << size; ++bits) {
+        std::string one;
+        for (std::size_t i = 0; i < size; ++i) one += (bits >> i & 1) == 0 ? 'a' : 'b';
+        // Whether the rules from one on match the rest, and what is captured of it.
+        auto const read = [&](auto const& self, std::size_t rule, std::size_t from, Captured* out) -> bool {
+          if (from == size)
+            return std::all_of(rules.begin() + static_cast<std::ptrdiff_t>(rule), rules.end(),
+                               [](auto const& its) { return its.matches(""); });
+          for (auto end = size; end > from; --end)
+            for (auto r = rule; r < 3; ++r) {
+              if (r > rule && !rules[r - 1].matches("")) break;
+              if (!rules[r].matches(one.substr(from, end - from)) || !self(self, r + 1, end, nullptr)) continue;
+              if (out != nullptr) out->emplace_back("r" + std::to_string(r), one.substr(from, end - from));
+              return self(self, r + 1, end, out);
+            }
+          return false;
+        };
+        Captured wanted;
+        INFO(one);
+        if (read(read, 0, 0, &wanted)) {
+          CHECK(structure.captures(tokens_of(one)) == wanted);
+          several += wanted.size() > 1 ? 1 : 0;
+        } else {
+          CHECK_THROWS_AS(structure.captures(tokens_of(one)), std::invalid_argument);
+        }
+      }
+  }
+  CHECK(several > 100);
 }

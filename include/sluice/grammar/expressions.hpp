@@ -82,6 +82,9 @@ class Expressions {
     Id expression = -1;                        // -1: undefined
     std::size_t place = 0;                     // position in the source
     std::shared_ptr<Automaton const> other{};  // its texts, compiled before; then there is no expression
+    bool captured = false;
+    std::string capture{};            // its name; empty: what is ignored, and left out at the ends of others
+    std::int32_t capture_suffix = 0;  // bytes at its end that are left out
     bool defined() const { return expression >= 0 || other != nullptr; }
   };
 

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -95,6 +97,16 @@ class Structure {
   /// Whether the output may end here, or has ended.
   SLUICE_LAZY bool complete(State const& state) const;
 
+  /// What rules that are captured ([capture] in Lark) have matched in a finished output: names and texts, in the order in which
+  /// they begin, outer ones first. A rule that matched several times is there as often; one whose text is empty is not. What is
+  /// ignored behind a rule (%ignore), and its suffix=, are left out. Of several readings, that one counts in which, from the left
+  /// to the right, the longest rule that can stand at a place stands there.
+  /// Parses the output again (Earley 1970): O(bytes) for most grammars, their square or cube for ambiguous ones.
+  /// \param tokens  an output, with or without its end
+  /// \throws std::invalid_argument  for one that is not complete
+  /// \throws std::length_error  if its readings do not fit into memory
+  SLUICE_LAZY std::vector<std::pair<std::string, std::string>> captures(std::span<Token const> tokens) const;
+
   /// \throws std::invalid_argument  if no output can begin with this: for a prefix that violates the grammar, a maximum
   ///     length within which nothing can be completed, or tokens that cannot spell what the grammar requires
   SLUICE_LAZY void require_possible(State const& state, Output const& output, std::int32_t left) const;
@@ -117,6 +129,8 @@ SLUICE_FUNCTION_IN_LIBRARY(Structure::State Structure::next<void>(Structure::Sta
 SLUICE_FUNCTION_IN_LIBRARY(std::shared_ptr<TokenSet const> Structure::may_follow<void>(Structure::State const&,
                                                                                        std::int32_t) const)
 SLUICE_FUNCTION_IN_LIBRARY(bool Structure::complete<void>(Structure::State const&) const)
+SLUICE_FUNCTION_IN_LIBRARY(
+    std::vector<std::pair<std::string, std::string>> Structure::captures<void>(std::span<Token const>) const)
 SLUICE_FUNCTION_IN_LIBRARY(void Structure::require_possible<void>(Structure::State const&, Output const&, std::int32_t)
                                const)
 SLUICE_FUNCTION_IN_LIBRARY(std::pair<std::int32_t, std::int32_t> Structure::sizes<void>() const)

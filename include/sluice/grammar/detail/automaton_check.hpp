@@ -69,6 +69,9 @@ class AutomatonCheck {
       return own.first >= 0 && own.count >= 0 && at(own.first) <= size && at(own.count) <= size - at(own.first);
     };
     auto fits = own.within == -1 || below(own.within, a_.loops.size());
+    if (own.kind == Place::split || own.kind == Place::end || own.kind == Place::loop) fits = fits && own.to == -1;
+    if (fits && own.within >= 0 && a_.loops[at(own.within)].counts_characters())
+      fits = own.kind == Place::state || own.kind == Place::loop || own.kind == Place::again;
     switch (own.kind) {
       case Place::split:
         fits = fits && part(a_.targets.size()) &&

@@ -65,6 +65,9 @@ class Compiler {
     }
     rank();
     a_.terminals = x_.terminals();
+    for (std::int32_t rule = 0; rule < count(); ++rule)
+      if (auto const& one = x_.rules[at(rule)]; one.captured && a_.start[at(rule)] >= 0)
+        a_.captures.push_back({rule, one.capture_suffix, one.capture});
     for (auto const rule : others_) link(rule);
     a_.classify();
     return std::move(a_);
@@ -90,7 +93,7 @@ class Compiler {
   }
 
   /// Inlines small rules that call only inlined rules: they are then determinised together with their surroundings. A rule
-  /// that is called in many places is inlined only if it is very small.
+  /// that is called in many places is inlined only if it is very small, one that is captured is not.
   SLUICE_LAZY void choose_in_place() {
     facts_.in_place.assign(x_.rules.size(), 0);
     constexpr std::int32_t little = 48, large = 1 << 20, very_little = 8, often = 8;
@@ -130,8 +133,8 @@ class Compiler {
       }
       auto more = false;
       for (std::size_t r = 0; r < x_.rules.size(); ++r)
-        if (auto const e = x_.rules[r].expression;
-            e >= 0 && size[at(e)] <= (uses[r] > often ? very_little : little) && facts_.in_place[r] == 0)
+        if (auto const e = x_.rules[r].expression; e >= 0 && size[at(e)] <= (uses[r] > often ? very_little : little) &&
+                                                   facts_.in_place[r] == 0 && !x_.rules[r].captured)
           facts_.in_place[r] = 1, more = true;
       if (!more) break;
     }

@@ -76,12 +76,13 @@ class JsonIndent {
   }
 
   SLUICE_LAZY std::int32_t rule_of(std::int32_t rule, std::int32_t depth) {
-    auto const& [name, expression, place, other] = from_.rules[at(rule)];
+    auto const& own = from_.rules[at(rule)];
+    auto const expression = own.expression;
     if (expression >= 0 && dependent_[at(expression)] == 0) depth = 0;
     auto const [it, fresh] = rules_.try_emplace({rule, depth}, -1);
     if (fresh) {
-      it->second = out_.add_rule(name);
-      out_.rules[at(it->second)].place = place;
+      it->second = out_.add_rule(own.name);
+      out_.rules[at(it->second)].place = own.place;
       if (expression >= 0) open_.push_back({rule, depth, it->second});
     }
     return it->second;

@@ -64,6 +64,8 @@ class Lark {
       choices.reserve(g_.ignored.size());
       for (auto const one : g_.ignored) choices.push_back(terminal(one));
       ignored_ = out_.add_rule("%ignore");
+      out_.rules.back().captured =
+          std::ranges::any_of(g_.definitions, [](auto const& one) { return one.attributes.captured; });
       auto const all = out_.repeat(out_.choice(choices), 0, g_.ignore_once ? 1 : -1);
       out_.rules[at(ignored_)].expression = all;
     }
@@ -87,7 +89,18 @@ class Lark {
   SLUICE_LAZY std::int32_t rule(std::int32_t number) {
     if (rules_[at(number)] < 0) {
       rules_[at(number)] = out_.add_rule(g_.definitions[at(number)].name);
-      out_.rules.back().place = g_.definitions[at(number)].place;
+      auto const& own = g_.definitions[at(number)];
+      auto const& how = own.attributes;
+      auto& made = out_.rules.back();
+      made.place = own.place, made.captured = how.captured;
+      if (how.captured) made.capture = how.capture.empty() ? own.name : how.capture;
+      if (how.captured && how.suffix >= 0) {
+        auto const& end = g_[how.suffix];
+        if (end.kind != Kind::text || !end.flags.empty())
+          in_.fail_at(end.place,
+                      "[capture, suffix]: a suffix that is left out of a capture is a text in quotation marks");
+        made.capture_suffix = static_cast<std::int32_t>(end.text.size());
+      }
       wanted_.push_back(number);
     }
     return rules_[at(number)];
@@ -183,7 +196,7 @@ class Lark {
   }
   /// A rule with attributes.
   SLUICE_LAZY Id regular(LarkGrammar::Definition const& own) {
-    auto const& [lazy, suffix, stop, max_tokens, max_characters] = own.attributes;
+    auto const& [lazy, suffix, stop, max_tokens, max_characters, captured, capture] = own.attributes;
     auto const end = suffix < 0 ? stop : suffix;
     TextAutomaton texts;
     if (end < 0) texts = automaton(own.body);

@@ -27,6 +27,8 @@ struct LarkAttributes {
   bool lazy = false;
   std::int32_t suffix = -1, stop = -1;                // nodes
   std::int32_t max_tokens = -1, max_characters = -1;  // -1: any number
+  bool captured = false;
+  std::string capture{};  // empty: the name of the rule
   /// Whether the rule must be a set of texts.
   bool regular() const { return lazy || suffix >= 0 || stop >= 0 || max_tokens >= 0 || max_characters >= 0; }
 };
@@ -254,8 +256,16 @@ class LarkReader {
       else if (key == "stop") out.stop = atom(0);
       else if (key == "max_tokens") out.max_tokens = in_.count();
       else if (key == "max_chars") out.max_characters = in_.count();
-      else
-        in_.fail_at(place, "[" + key + "] is not supported: expected lazy, suffix=, stop=, max_tokens= or max_chars=");
+      else if (key == "capture") {
+        out.captured = true;
+        if (in_.take("=")) {
+          space(true);
+          if (in_.peek() != '"') in_.fail("expected a name in quotation marks");
+          out.capture = string().first;
+        }
+      } else
+        in_.fail_at(place, "[" + key +
+                               "] is not supported: expected capture, lazy, suffix=, stop=, max_tokens= or max_chars=");
       if (out.suffix >= 0 && out.stop >= 0) in_.fail_at(place, "[suffix, stop]: a rule ends by one of them");
       space(true);
     } while (in_.take(","));

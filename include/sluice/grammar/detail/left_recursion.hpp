@@ -56,7 +56,11 @@ class LeftRecursion {
     for (auto const& group : components(begins)) {  // those with which others begin come first
       auto const self = std::ranges::binary_search(begins[at(group[0])], group[0]);
       if ((group.size() == 1 && !self) || group.size() > most) continue;
-      for (auto const rule : group) group_[at(rule)] = group[0];
+      for (auto const rule : group) {
+        group_[at(rule)] = group[0];
+        require(!x_.rules[at(rule)].captured, "grammar: [capture]", x_.rules[at(rule)].name,
+                "begins with itself: capture a rule around it");
+      }
       rewrite(group);
     }
     for (std::size_t i = 0; i < pending_.size(); ++i) {  // NOLINT(modernize-loop-convert): grows
@@ -71,8 +75,9 @@ class LeftRecursion {
     FactFinder(x_).find(facts);
     empty_ = std::move(facts.nullable);
     calls_empty_.reserve(x_.rules.size());
-    for (auto const& [name, expression, place, other] : x_.rules) {
-      auto const may_be = expression >= 0 ? empty_[at(expression)] != 0 : other != nullptr && other->empty_text();
+    for (auto const& rule : x_.rules) {
+      auto const may_be =
+          rule.expression >= 0 ? empty_[at(rule.expression)] != 0 : rule.other != nullptr && rule.other->empty_text();
       calls_empty_.push_back(may_be ? 1 : 0);
     }
   }
@@ -129,6 +134,9 @@ class LeftRecursion {
         if (nonempty_[at(e.rule)] < 0) {
           auto const rule = add_rule(x_.rules[at(e.rule)].name, x_.rules[at(e.rule)].place, false);
           nonempty_[at(e.rule)] = rule;
+          auto const& own = x_.rules[at(e.rule)];
+          auto& some = x_.rules[at(rule)];
+          some.captured = own.captured, some.capture = own.capture, some.capture_suffix = own.capture_suffix;
           pending_.push_back(e.rule);
         }
         return x_.call(nonempty_[at(e.rule)]);

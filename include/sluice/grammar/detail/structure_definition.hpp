@@ -9,6 +9,8 @@
 #include <sluice/core/query.hpp>
 #include <sluice/core/search.hpp>
 #include <sluice/core/types.hpp>
+#include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/captures.hpp>
 #include <sluice/grammar/detail/fewest_tokens.hpp>
 #include <sluice/grammar/detail/token_classes.hpp>
 #include <sluice/grammar/detail/token_masks.hpp>
@@ -16,12 +18,16 @@
 #include <sluice/grammar/structure.hpp>
 #include <sluice/grammar/token_trie.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace sluice::inline v0 {
 
@@ -111,6 +117,68 @@ template <class Void>
 bool Structure::complete(State const& state) const {
   if (state.masks == nullptr || state.state == Data::ended) return true;
   return state.masks->machine().complete(state.state);
+}
+
+template <class Void>
+std::vector<std::pair<std::string, std::string>> Structure::captures(std::span<Token const> tokens) const {
+  if (data_ == nullptr) return {};
+  auto const& automaton = *data_->bound.automaton;
+  auto const* const classes = data_->bound.classes.get();
+  std::string text;
+  std::vector<std::size_t> places{0};  // [position]: in the text
+  std::vector<detail::Parse::Step> steps;
+  std::vector<std::int32_t> starts{0};
+  for (auto const token : tokens) {
+    if (data_->trie.vocabulary().ends(token)) break;
+    auto const begin = static_cast<std::int32_t>(places.size()) - 1;
+    std::vector<std::int32_t> lasts;
+    std::vector<std::uint8_t> bytes;
+    auto const add = [&](std::string_view spelling, std::size_t shown) {
+      auto from = begin;
+      for (std::size_t i = 0; i + 1 < spelling.size(); ++i) {
+        places.push_back(text.size() + shown * (i + 1));
+        auto const to = static_cast<std::int32_t>(places.size()) - 1;
+        steps.push_back({from, to, static_cast<std::uint8_t>(spelling[i])}), from = to;
+      }
+      if (!spelling.empty()) lasts.push_back(from), bytes.push_back(static_cast<std::uint8_t>(spelling.back()));
+    };
+    add((classes == nullptr ? data_->trie : classes->trie).bytes(token), 1);
+    if (classes != nullptr && token >= 0 && token < classes->vocabulary)
+      if (auto const kind = classes->of[static_cast<std::size_t>(token)]; kind >= 0)
+        add(classes->spelling[static_cast<std::size_t>(kind)], 0);
+    text += data_->trie.bytes(token), places.push_back(text.size());
+    for (std::size_t i = 0; i < lasts.size(); ++i)
+      steps.push_back({lasts[i], static_cast<std::int32_t>(places.size()) - 1, bytes[i]});
+  }
+  auto const end = static_cast<std::int32_t>(places.size()) - 1;
+  if (automaton.behind_space && !steps.empty() && text.starts_with(' ')) {  // which is not part of what must match
+    auto const first = std::ranges::find(steps, std::pair(0, std::uint8_t{' '}),
+                                         [](auto const& step) { return std::pair(step.from, step.byte); });
+    if (first != steps.end()) starts.push_back(first->to), steps.erase(first);
+  }
+  auto const found = detail::Parse::of(automaton, end + 1, steps, starts);
+  auto const empty = automaton.empty_text() && std::ranges::find(starts, end) != starts.end();
+  require(!found.empty() || empty, "tokens", tokens.size(), "must be a complete output of the grammar");
+  auto const capture_of = [&](detail::Parse::Found const& one) {
+    auto const it = std::ranges::lower_bound(automaton.captures, one.rule, {}, &detail::Automaton::Capture::rule);
+    return it == automaton.captures.end() || it->rule != one.rule ? nullptr : &*it;
+  };
+  std::vector<std::int32_t> shorter(places.size());  // [position]: where what is ignored before it begins
+  for (std::size_t i = 0; i < shorter.size(); ++i) shorter[i] = static_cast<std::int32_t>(i);
+  for (auto const& one : found)
+    if (auto const* const its = capture_of(one); its != nullptr && its->name.empty())
+      shorter[static_cast<std::size_t>(one.end)] = one.begin;
+  std::vector<std::pair<std::string, std::string>> out;
+  for (auto const& one : found) {
+    auto const* const its = capture_of(one);
+    if (its == nullptr || its->name.empty()) continue;
+    auto const first = places[static_cast<std::size_t>(one.begin)];
+    auto const last =
+        places[static_cast<std::size_t>((std::max)(one.begin, shorter[static_cast<std::size_t>(one.end)]))];
+    auto const length = last - first, left_out = static_cast<std::size_t>(its->suffix);
+    out.emplace_back(its->name, text.substr(first, length - (std::min)(length, left_out)));
+  }
+  return out;
 }
 
 template <class Void>
