@@ -275,6 +275,23 @@ class Decoder:
         call("grammar_ignored", self._compiled(grammar), C.byref(names), C.byref(count))
         return [bytes_of(names[i]).decode() for i in range(count.value)]
 
+    def to_bytes(self, grammar: Grammar) -> bytes:
+        """The compiled grammar, for `Grammar.from_bytes`, here or elsewhere and for any model: reading it takes a fraction of what compiling
+        a large schema does."""
+        handle, size = self._compiled(grammar), size_t()
+        call("grammar_to_bytes", handle, None, 0, C.byref(size))
+        data = C.create_string_buffer(size.value)
+        call("grammar_to_bytes", handle, data, size.value, C.byref(size))
+        return data.raw
+
+    def captures(self, grammar: Grammar, tokens: Iterable[int]) -> list[tuple[str, bytes]]:
+        """What rules that are captured (`name[capture]` in Lark) have matched in a finished output: names and texts, in the order in
+        which they begin, outer ones first."""
+        output, count = token_array(tokens, "tokens")
+        names, texts, found = C.POINTER(CBytes)(), C.POINTER(CBytes)(), size_t()
+        call("grammar_captures", self._compiled(grammar), output, count, C.byref(names), C.byref(texts), C.byref(found))
+        return [(bytes_of(names[i]).decode(), bytes_of(texts[i])) for i in range(found.value)]
+
     def _set_bytes(self) -> None:
         if self._has_bytes:
             return

@@ -58,7 +58,8 @@ CModelFunctions = _struct(
     never_count=size_t, abilities=i32, log_probs=i32, max_slots=i32, max_length=i32, user=void_p, start=Start, step=void_p,
     release=Release, source_length=SourceLength, destroy=void_p, propose=Propose, lookup=i32, reserved=i32, step_view=StepView)
 CGrammarOptions = _struct("sluice_grammar_options", size=size_t, behind_space=i32, white_space=i32, longest=i32, reserved=i32,
-                          json=C.c_char_p, grammar_names=C.POINTER(C.c_char_p), grammars=C.POINTER(void_p), grammar_count=size_t)
+                          json=C.c_char_p, grammar_names=C.POINTER(C.c_char_p), grammars=C.POINTER(void_p), grammar_count=size_t,
+                          bytes=C.c_char_p, byte_count=size_t)
 CToolEvent = _struct("sluice_tool_event", kind=C.c_char_p, call=i32, reserved=i32, text=void_p, count=size_t)
 CBiasedPhrase = _struct("sluice_biased_phrase", tokens=Tokens, lengths=C.POINTER(size_t), spellings=size_t, boost=C.c_float,
                         per_token=i32)
@@ -120,6 +121,8 @@ _FUNCTIONS = {  # those that return a status, by their argument types
     "search_process": [void_p, Process, void_p],
     "search_stop_when": [void_p, Over, void_p],
     "search_choose": [void_p, void_p],
+    "grammar_to_bytes": [void_p, C.c_char_p, size_t, C.POINTER(size_t)],
+    "grammar_captures": [void_p, Tokens, size_t, C.POINTER(C.POINTER(CBytes)), C.POINTER(C.POINTER(CBytes)), C.POINTER(size_t)],
     "grammar_create": [void_p, C.c_char_p, C.c_char_p, C.POINTER(CGrammarOptions), C.POINTER(void_p)],
     "tool_parser_create": [C.c_char_p, C.c_char_p, C.c_char_p, C.POINTER(void_p)],
     "tool_parser_append": [void_p, C.c_char_p, size_t, C.POINTER(C.POINTER(CToolEvent)), C.POINTER(size_t)],

@@ -36,7 +36,7 @@ class Grammar:
     """
 
     kind: str
-    """"gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"."""
+    """"gbnf", "lark", "regex", "json_schema", "structural_tag", "tool_calls" or "compiled"."""
     text: str
     behind_space: bool = False
     """A leading space of the output is not part of the text that must match."""
@@ -48,6 +48,13 @@ class Grammar:
     """For json_schema: a JSON object of further options."""
     grammars: tuple[tuple[str, Grammar], ...] = ()
     """For gbnf and lark: rules that the text calls by name and does not define."""
+    data: bytes = b""
+    """For compiled: what `Decoder.to_bytes` gave."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, longest: bool = False) -> Grammar:
+        """A grammar that was compiled before: what `Decoder.to_bytes` gave, for any model. Damaged or other bytes are refused."""
+        return cls("compiled", "", longest=longest, data=bytes(data))
 
     @classmethod
     def gbnf(cls, text: str, *, grammars: Mapping[str, Grammar] | None = None, behind_space: bool = False, longest: bool = False) -> Grammar:
@@ -59,7 +66,7 @@ class Grammar:
 
     @classmethod
     def lark(cls, text: str, *, grammars: Mapping[str, Grammar] | None = None, behind_space: bool = False, longest: bool = False) -> Grammar:
-        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, lazy rules. It calls `grammars` as `@name`."""
+        """A grammar in Lark's syntax, with what llguidance adds to it: %json, tokens, attributes of rules. It calls `grammars` as `@name`."""
         return cls("lark", text, behind_space=behind_space, longest=longest, grammars=_named(grammars))
 
     @classmethod
@@ -129,7 +136,10 @@ class Grammar:
                 options.grammar_names = (C.c_char_p * count)(*(text_bytes(name, "grammars") for name, _ in self.grammars))
                 options.grammars = (C.c_void_p * count)(*inner)
                 options.grammar_count = count
-            return create(how, owner, text_bytes(self.kind, "kind"), text_bytes(self.text, self.kind), C.byref(options))
+            if self.kind == "compiled":
+                options.bytes, options.byte_count = self.data, len(self.data)
+            text = None if self.kind == "compiled" else text_bytes(self.text, self.kind)
+            return create(how, owner, text_bytes(self.kind, "kind"), text, C.byref(options))
         finally:
             for handle in inner:
                 library.sluice_grammar_free(handle)

@@ -18,7 +18,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -140,12 +142,16 @@ Grammar compile(std::string_view kind, std::string_view text, sluice_grammar_opt
   auto const grammars = named(kind, options);
   require(json || options.white_space == 0, "white_space", options.white_space, "is for a json_schema");
   require(json || options.json == nullptr, "json", "not null", "is for a json_schema");
+  auto const bytes = options.byte_count;
+  require(kind == "compiled" || bytes == 0, "byte_count", bytes, "must be 0: for compiled");
+  require(options.bytes != nullptr || bytes == 0, "bytes", "null", "must be as many as it says");
+  if (kind == "compiled") return Grammar::from_bytes(std::as_bytes(std::span(options.bytes, bytes)));
   if (kind == "gbnf") return Grammar::from_gbnf(text, {}, grammars);
   if (kind == "regex") return Grammar::from_regex(text);
   if (kind == "lark") return sluice::lark_grammar(text, sluice::tag_json(), grammars);
   if (kind == "structural_tag") return sluice::structural_tag(text);
   if (kind == "tool_calls") return from_tools(text);
-  require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag or tool_calls");
+  require(json, "kind", kind, "must be gbnf, lark, regex, json_schema, structural_tag, tool_calls or compiled");
   sluice::JsonSchemaOptions how{
       .white_space = options.white_space, .order = sluice::JsonOrder::schema, .plain_numbers = true};
   if (options.json != nullptr) read_options(options.json, how);
@@ -162,7 +168,9 @@ bool flag(std::int32_t value, std::string_view name) {
 void sluice::c::make_grammar(TokenTrie const& tokens, char const* kind, char const* text,
                              sluice_grammar_options const* options, sluice_grammar** grammar) {
   std::string_view const wanted = &not_null(kind, "kind");
-  std::string_view const source = &not_null(text, "text");
+  auto const given = wanted == "compiled";
+  require(!given || text == nullptr, "text", "not null", "must be null for compiled: bytes are in the options");
+  std::string_view const source = given ? "" : &not_null(text, "text");
   auto& made = not_null(grammar, "grammar");
   auto const how = options == nullptr ? sluice_grammar_options{} : taken(*options);
   require(how.reserved == 0, "reserved", how.reserved, "must be 0");
@@ -244,6 +252,35 @@ sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes
   return guarded([&] {
     auto const& its = not_null(grammar, "grammar");
     not_null(names, "names") = its.names.data(), not_null(count, "count") = its.names.size();
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_grammar_to_bytes(sluice_grammar const* grammar, char* bytes, size_t capacity, size_t* size) {
+  return guarded([&] {
+    auto const& its = not_null(grammar, "grammar");
+    auto& needed = not_null(size, "size");
+    require(bytes != nullptr || capacity == 0, "bytes", "null", "must have the room that it says");
+    auto const all = its.grammar.to_bytes();
+    needed = all.size();
+    if (capacity >= all.size()) std::memcpy(bytes, all.data(), all.size());
+    return SLUICE_OK;
+  });
+}
+sluice_status sluice_grammar_captures(sluice_grammar const* grammar, sluice_token const* tokens, size_t token_count,
+                                      sluice_bytes const** names, sluice_bytes const** texts, size_t* count) {
+  return guarded([&] {
+    thread_local std::vector<std::pair<std::string, std::string>> all;
+    thread_local std::vector<sluice_bytes> seen;  // names, then texts
+    auto const& its = not_null(grammar, "grammar");
+    auto const output = copy(tokens, token_count, "tokens");
+    auto &called = not_null(names, "names"), &matched = not_null(texts, "texts");
+    auto& number = not_null(count, "count");
+    all = its.structure.captures(output);
+    seen.clear();
+    for (auto const& one : all) seen.push_back({one.first.data(), one.first.size()});
+    for (auto const& one : all) seen.push_back({one.second.data(), one.second.size()});
+    called = seen.data(), matched = seen.data() + all.size(), number = all.size();
     return SLUICE_OK;
   });
 }

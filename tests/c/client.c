@@ -517,6 +517,43 @@ static void obeys_named(sluice_model* model) {
   for (i = 0; i < 3; ++i) sluice_grammar_free(whole[i]);
 }
 
+/* A grammar as bytes and back, what its rules have matched, and what is refused. */
+static void keeps_grammars(sluice_model* model) {
+  static sluice_token const output[] = {3, 6, 6, 5, 6, 4}; /* [11,1] */
+  size_t const output_count = sizeof output / sizeof *output;
+  sluice_grammar *one = NULL, *again = NULL, *none = NULL;
+  sluice_grammar_options options = sluice_grammar_options_init();
+  sluice_bytes const *names = NULL, *texts = NULL;
+  size_t size = 0, count = 9;
+  char* bytes;
+  CHECK(sluice_grammar_create(model, "lark", "start: \"[\" d (\",\" d)* \"]\"\nd[capture=\"digits\"]: /1+/", NULL,
+                              &one) == SLUICE_OK);
+  CHECK(sluice_grammar_to_bytes(one, NULL, 0, &size) == SLUICE_OK && size > 64 && size % 64 == 0);
+  bytes = (char*)calloc(size, 1);
+  CHECK(bytes != NULL);
+  CHECK(sluice_grammar_to_bytes(one, bytes, size - 1, &size) == SLUICE_OK && bytes[0] == 0);
+  CHECK(sluice_grammar_to_bytes(one, bytes, size, &size) == SLUICE_OK && memcmp(bytes, "SLUICEGR", 8) == 0);
+  options.bytes = bytes, options.byte_count = size;
+  CHECK(sluice_grammar_create(model, "compiled", NULL, &options, &again) == SLUICE_OK);
+  CHECK(sluice_grammar_captures(again, output, output_count, &names, &texts, &count) == SLUICE_OK && count == 2);
+  CHECK(names[0].count == 6 && memcmp(names[0].data, "digits", 6) == 0);
+  CHECK(texts[0].count == 2 && memcmp(texts[0].data, "11", 2) == 0);
+  CHECK(texts[1].count == 1 && memcmp(texts[1].data, "1", 1) == 0);
+  REFUSED(sluice_grammar_captures(again, output, 1, &names, &texts, &count),
+          "must be a complete output of the grammar");
+  REFUSED(sluice_grammar_captures(again, NULL, 1, &names, &texts, &count), "tokens = null");
+  REFUSED(sluice_grammar_create(model, "compiled", "x", &options, &none), "text = not null");
+  REFUSED(sluice_grammar_create(model, "regex", "1", &options, &none), "byte_count");
+  REFUSED(sluice_grammar_to_bytes(one, NULL, 1, &size), "bytes = null");
+  bytes[70] = (char)(bytes[70] ^ 1);
+  CHECK(sluice_grammar_create(model, "compiled", NULL, &options, &none) == SLUICE_FAILED);
+  CHECK(strcmp(sluice_last_error(), "grammar: damaged: the checksum is wrong") == 0);
+  options.byte_count = 0;
+  CHECK(sluice_grammar_create(model, "compiled", NULL, &options, &none) == SLUICE_FAILED);
+  free(bytes);
+  sluice_grammar_free(one), sluice_grammar_free(again);
+}
+
 /* Grammars of requests in one batch, each its own or none; and what is refused. */
 static void obeys(table* t) {
   sluice_model* const model = spelling(t, 0, 0);
@@ -533,6 +570,7 @@ static void obeys(table* t) {
   uint64_t source = 7, zero = 0;
   size_t i;
   obeys_named(model);
+  keeps_grammars(model);
   obey(lists, model, "regex", list_regex, 0), obey(plain, model, "regex", list_regex, 0);
   CHECK(sluice_search_obey(plain, NULL) == SLUICE_OK);
   for (i = 0; i < 3; ++i) requests[i] = sluice_request_init(), requests[i].source = &source, requests[i].seed = &zero;

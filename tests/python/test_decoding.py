@@ -125,6 +125,28 @@ class Searches(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "token_bytes"):
             sluice.decode(TableModel(), [1], Greedy(grammar=lists))
 
+    def test_compiled_grammars(self):
+        """A grammar as bytes and back, for another model; what its rules have matched; and what is refused."""
+        model = TableModel()
+        model.token_bytes = TEXTS
+        decoder, other = sluice.Decoder(model), sluice.Decoder(model)
+        grammar = Grammar.lark('start: "[" d ("," d)* "]"\nd[capture="digits"]: /1+/')
+        data = decoder.to_bytes(grammar)
+        again = Grammar.from_bytes(data)
+        self.assertEqual(other.to_bytes(again), data)
+        requests = [Request(seed) for seed in range(6)]
+        results = decoder.decode(requests, Greedy(length=LENGTH, grammar=grammar))
+        self.assertEqual(other.decode(requests, Greedy(length=LENGTH, grammar=again)), results)
+        for result in results:
+            text = b"".join(TEXTS[t] for t in result.tokens)
+            self.assertEqual(other.captures(again, result.tokens), [("digits", one) for one in text.strip(b"[]").split(b",")])
+        with self.assertRaisesRegex(sluice.ArgumentError, "must be a complete output of the grammar"):
+            decoder.captures(grammar, results[0].tokens[:1])
+        for bad, why in ((data[:-1], "cut off after"), (data[:70] + bytes([data[70] ^ 1]) + data[71:], "the checksum is wrong"),
+                         (b"", "there is nothing to read"), (b"root ::= 1", "no compiled grammar")):
+            with self.assertRaisesRegex(sluice.Error, why):
+                decoder.check(Grammar.from_bytes(bad))
+
     def test_grammars_by_name(self):
         """Grammars that others call by name, in either notation and one inside another: as the same grammar in one piece."""
         model = TableModel()

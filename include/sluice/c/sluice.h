@@ -179,7 +179,8 @@ typedef struct sluice_grammar_options {
   int32_t white_space;  /* for json_schema: at most this many where JSON allows some; 0: compact, -1: any number */
   int32_t longest;      /* 1: forced text is spelt with the longest tokens; 0: with any */
   int32_t reserved;     /* 0 */
-  char const* json;     /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
+  char const*
+      json; /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
                          * "order": "any"}; null: none. Without them, members come in the order of the schema ("order": "schema") and numbers
                          * are plain ("plain_numbers": true) */
   /* For gbnf and lark: rules that the text calls by name and does not define, in whatever notation: grammar_names[i] is grammars[i],
@@ -187,9 +188,12 @@ typedef struct sluice_grammar_options {
   char const* const* grammar_names;
   sluice_grammar const* const* grammars;
   size_t grammar_count;
+  /* For compiled: what sluice_grammar_to_bytes wrote. [byte_count]; copied. */
+  char const* bytes;
+  size_t byte_count;
 } sluice_grammar_options;
 SLUICE_INITIALISER(sluice_grammar_options)
-/* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag" or "tool_calls"; text: the grammar, in UTF-8. Errors are reported with line and column.
+/* kind: "gbnf", "lark", "regex", "json_schema", "structural_tag", "tool_calls", or "compiled" (text is null then; bytes are in the options); text: the grammar, in UTF-8. Errors are reported with line and column.
  * For tool_calls it is JSON, with the fields of OpenAI's requests and the name of a format, as vLLM's --tool-call-parser has it:
  * {"format": "hermes", "tools": [...], "tool_choice": "auto", "parallel_tool_calls": true}.
  * `options` may be null. Any number of searches over this model may use it, in all threads; it may outlive the model. */
@@ -199,6 +203,16 @@ SLUICE_API void sluice_grammar_free(sluice_grammar* grammar);
 /* What a JSON schema holds that was ignored: names that are no keywords, formats that are none. [*count]; they live as long as the grammar. */
 SLUICE_API sluice_status sluice_grammar_ignored(sluice_grammar const* grammar, sluice_bytes const** names,
                                                 size_t* count);
+/* The compiled grammar as bytes, for kind "compiled": reading them takes a fraction of what compiling a large schema does. They hold
+ * a version of the format and checksums; options are not part of them, but behind_space is. *size is how many they are; if
+ * `capacity` is as much, they are in `bytes`, which may be null with a capacity of 0. */
+SLUICE_API sluice_status sluice_grammar_to_bytes(sluice_grammar const* grammar, char* bytes, size_t capacity,
+                                                 size_t* size);
+/* What rules that are captured (name[capture] in Lark) have matched in a finished output: names[i] is texts[i], [*count], in the
+ * order in which they begin, outer ones first. They live until this thread's next call of this. */
+SLUICE_API sluice_status sluice_grammar_captures(sluice_grammar const* grammar, sluice_token const* tokens,
+                                                 size_t token_count, sluice_bytes const** names,
+                                                 sluice_bytes const** texts, size_t* count);
 /* Outputs must match this grammar; for every kind of search. "particles" are weighted by it (without one: not at all), all others masked. Null: no grammar. Shared: you may free your handle
  * afterwards. */
 SLUICE_API sluice_status sluice_search_obey(sluice_search* search, sluice_grammar const* grammar);
