@@ -10,8 +10,8 @@
 #include <sluice/grammar/detail/node_tokens.hpp>
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
-#include <sluice/grammar/detail/trie_nodes.hpp>
 #include <sluice/grammar/detail/token_nodes.hpp>
+#include <sluice/grammar/detail/trie_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace sluice::inline v0::detail {
@@ -243,7 +244,11 @@ class TokenWalks {
     auto& known = states[state].reach[family];
     if (known >= 0) return known;
     if (++known < 0) return 0;
-    auto const found = find_reach(states, state, CharacterKinds::families[family]);
+    std::int8_t found = 0;
+    try {
+      found = find_reach(states, state, CharacterKinds::families[family]);
+    } catch (std::length_error const&) {  // a limit that tokens may never reach
+    }
     return states[state].reach[family] = found;
   }
   SLUICE_LAZY std::int8_t find_reach(LookedStates& states, State from, std::uint32_t kinds) {
@@ -264,7 +269,11 @@ class TokenWalks {
   SLUICE_LAZY Ahead const& ahead(LookedStates& states, State state) {
     auto& known = states[state].ahead;
     if (known.length >= 0 || ++known.length < 0) return known;
-    auto const found = look_ahead(states, state);
+    Ahead found{0, 0};
+    try {
+      found = look_ahead(states, state);
+    } catch (std::length_error const&) {
+    }
     return states[state].ahead = found;
   }
   SLUICE_LAZY Ahead look_ahead(LookedStates& states, State from) {
