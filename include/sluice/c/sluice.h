@@ -179,8 +179,7 @@ typedef struct sluice_grammar_options {
   int32_t white_space;  /* for json_schema: at most this many where JSON allows some; 0: compact, -1: any number */
   int32_t longest;      /* 1: forced text is spelt with the longest tokens; 0: with any */
   int32_t reserved;     /* 0 */
-  char const*
-      json; /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
+  char const* json;     /* for json_schema: a JSON object with members named as those of JsonSchemaOptions (docs/structure.md): {"indent": 2,
                          * "order": "any"}; null: none. Without them, members come in the order of the schema ("order": "schema") and numbers
                          * are plain ("plain_numbers": true) */
   /* For gbnf and lark: rules that the text calls by name and does not define, in whatever notation: grammar_names[i] is grammars[i],
