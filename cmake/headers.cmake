@@ -184,6 +184,7 @@ set(SLUICE_HEADERS
   include/sluice/grammar/detail/text_bytes.hpp
   include/sluice/grammar/detail/token_classes.hpp
   include/sluice/grammar/detail/token_masks.hpp
+  include/sluice/grammar/detail/token_nodes.hpp
   include/sluice/grammar/detail/token_text.hpp
   include/sluice/grammar/detail/token_walks.hpp
   include/sluice/grammar/detail/tool_call_reader.hpp

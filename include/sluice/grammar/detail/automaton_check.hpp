@@ -154,10 +154,10 @@ class AutomatonCheck {
     for (auto const& [first, count] : a_.texts) {
       require_that(first >= end && count >= 1 && count <= a_.nodes() - first, "a text at place", first);
       end = first + count;
-      for (auto p = first; p < end; ++p) states += a_.places[at(p)].kind == Place::state ? 1 : 0;
+      for (auto p = first; p < end; ++p) states += a_.places[at(p)].kind == Place::state ? 1u : 0u;
     }
     std::size_t all = 0;
-    for (auto const& place : a_.places) all += place.kind == Place::state ? 1 : 0;
+    for (auto const& place : a_.places) all += place.kind == Place::state ? 1u : 0u;
     require_that(all == states, "a number of texts", static_cast<std::int64_t>(a_.texts.size()));
   }
 

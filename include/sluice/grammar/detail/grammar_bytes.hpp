@@ -92,7 +92,7 @@ class GrammarWriter {
     GrammarBytes::strings(file, ignored);
     if (automaton != nullptr) GrammarBytes::members(file, *automaton);
     auto& all = file.to_;
-    all.resize(static_cast<std::size_t>(aligned_64(all.size())));
+    all.resize(aligned_64(all.size()));
     std::memcpy(all.data(), grammar_magic, 8);
     store_little(all.data() + 8, grammar_version);
     store_little(all.data() + 12, std::uint32_t{automaton != nullptr});

@@ -14,9 +14,9 @@
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/shared_cache.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
-#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -74,8 +74,8 @@ class LimitedMasks {
   using Count = FewestTokens::Count;
 
   /// \param most  results to keep of each kind, in each part of a cache
-  LimitedMasks(TokenNodes const& trie, Pushdown& machine, SharedCounts& counts, TokenWalks& walks, NodeTokenMaker& nodes,
-               std::size_t most)
+  LimitedMasks(TokenNodes const& trie, Pushdown& machine, SharedCounts& counts, TokenWalks& walks,
+               NodeTokenMaker& nodes, std::size_t most)
       : trie_(trie),
         machine_(machine),
         counts_(counts),

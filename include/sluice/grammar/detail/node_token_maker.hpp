@@ -13,9 +13,9 @@
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/shared_cache.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
 #include <sluice/grammar/detail/trie_nodes.hpp>
-#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <cstddef>

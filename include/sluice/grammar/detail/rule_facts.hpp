@@ -69,7 +69,7 @@ class FactFinder {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  static constexpr std::uint8_t open = 4, done = 8;  // of descend()
+  static constexpr std::uint8_t opened = 4, closed = 8;  // of descend()
 
   SLUICE_LAZY std::uint8_t given(Expressions::Expression const& e) const {
     switch (e.kind) {
@@ -114,7 +114,7 @@ class FactFinder {
     std::vector<Step> path;
     auto const enter = [&](std::int32_t id) {
       if (facts_[at(id)] != 0) return false;
-      facts_[at(id)] = open, path.push_back({id, 0});
+      facts_[at(id)] = opened, path.push_back({id, 0});
       return true;
     };
     enter(root);
@@ -135,13 +135,13 @@ class FactFinder {
         }
       }
       if (entered) continue;
-      facts_[at(id)] = static_cast<std::uint8_t>(held(id) | done);
+      facts_[at(id)] = static_cast<std::uint8_t>(held(id) | closed);
       path.pop_back();
     }
   }
   /// Without parts; known at once.
   SLUICE_LAZY bool leaf(std::int32_t id) {
-    if (auto const kind = x_[id].kind; kind == Kind::bytes) return facts_[at(id)] = possible | done, true;
+    if (auto const kind = x_[id].kind; kind == Kind::bytes) return facts_[at(id)] = possible | closed, true;
     return false;
   }
   /// Parts come before the expressions that contain them.

@@ -10,9 +10,9 @@
 #include <sluice/core/token_bytes.hpp>
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
+#include <sluice/grammar/detail/token_nodes.hpp>
 #include <sluice/grammar/detail/token_text.hpp>
 #include <sluice/grammar/expressions.hpp>
-#include <sluice/grammar/detail/token_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -34,7 +34,7 @@ namespace sluice::inline v0::detail {
 /// UTF-8 has, and a token of that spelling behind the vocabulary: to all that walks through tries and counts tokens, naming
 /// a token is then reading a text.
 struct TokenClasses {
-  TokenNodes trie;                           // of the vocabulary and a token for each class
+  TokenNodes trie;                          // of the vocabulary and a token for each class
   std::int32_t vocabulary = 0;              // without those
   std::vector<std::int32_t> of;             // [token]: its class; -1: none
   std::vector<std::string> spelling;        // [class]

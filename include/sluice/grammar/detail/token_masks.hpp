@@ -17,8 +17,8 @@
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/shared_cache.hpp>
 #include <sluice/grammar/detail/token_classes.hpp>
-#include <sluice/grammar/detail/token_walks.hpp>
 #include <sluice/grammar/detail/token_nodes.hpp>
+#include <sluice/grammar/detail/token_walks.hpp>
 
 #include <atomic>
 #include <cstddef>
