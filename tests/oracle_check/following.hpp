@@ -40,6 +40,7 @@ class Following {
     std::vector<Token> output;
   };
 
+  Following() : Following(std::vector<Phrase>{}) {}
   explicit Following(std::vector<Phrase> const& phrases) : own_(phrases), theirs_(phrases) {}
 
   State initial(sluice::Sentence const& sentence) const {
