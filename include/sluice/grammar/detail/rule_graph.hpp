@@ -118,7 +118,7 @@ class RuleGraph {
     if (e.maximum == 0) return to;
     auto const times = (std::max)(e.maximum, minimum);
     auto const little = loop_ < 0 ? 12 : 64;
-    if (times == 1 || facts_.weight[at(part)] * times <= little) {
+    if (times == 1 || std::int64_t{facts_.weight[at(part)]} * times <= little) {
       auto first = to;
       if (e.maximum < 0) {
         first = split(to, to);
