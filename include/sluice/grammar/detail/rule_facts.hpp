@@ -108,10 +108,10 @@ class FactFinder {
 
   /// Parts and called rules first: finds all but what goes around in a circle.
   SLUICE_LAZY void descend(std::int32_t root) {
-    struct Step {
+    struct Part {
       std::int32_t id, next;  // the next part
     };
-    std::vector<Step> path;
+    std::vector<Part> path;
     auto const enter = [&](std::int32_t id) {
       if (facts_[at(id)] != 0) return false;
       facts_[at(id)] = opened, path.push_back({id, 0});
