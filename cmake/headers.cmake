@@ -19,6 +19,7 @@ set(SLUICE_HEADERS
   include/sluice/core/detail/at_end.hpp
   include/sluice/core/detail/buffer.hpp
   include/sluice/core/detail/falling.hpp
+  include/sluice/core/detail/file_words.hpp
   include/sluice/core/detail/followed.hpp
   include/sluice/core/detail/in_library.hpp
   include/sluice/core/detail/known_ends.hpp

@@ -6,6 +6,7 @@
 #include <sluice/language.hpp>
 
 #include <sluice/catalogue/detail/marks.hpp>
+#include <sluice/core/detail/file_words.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,17 +44,6 @@ constexpr char catalogue_magic[] = "SLUICECA";
 constexpr std::uint32_t catalogue_version = 1;
 constexpr std::uint64_t catalogue_head = 64, catalogue_level = 32;
 constexpr std::uint32_t catalogue_levels = 1024;  ///< maximum
-
-constexpr std::uint64_t aligned_64(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-/// FNV-1a over 8-byte words instead of bytes; the number of bytes must be a multiple of 8. Any change within one word
-/// changes the hash.
-inline std::uint64_t hash_words(std::span<std::byte const> bytes) {
-  std::uint64_t hash = 0xCBF29CE484222325u;
-  for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
-    hash = (hash ^ load_little<std::uint64_t>(bytes.data() + i)) * 0x100000001B3u;
-  return hash;
-}
 
 /// The contents of the first 64 bytes.
 struct CatalogueHead {

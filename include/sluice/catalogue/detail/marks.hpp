@@ -5,31 +5,15 @@
 
 #include <sluice/language.hpp>
 
+#include <sluice/core/detail/file_words.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace sluice::inline v0::detail {
-
-/// A number in little-endian order, at any address.
-template <class Number>
-Number load_little(std::byte const* from) {
-  Number number = 0;
-  if constexpr (std::endian::native == std::endian::little) std::memcpy(&number, from, sizeof(number));
-  else
-    for (std::size_t i = 0; i < sizeof(Number); ++i)
-      number = static_cast<Number>(number | static_cast<Number>(std::to_integer<Number>(from[i]) << (8 * i)));
-  return number;
-}
-template <class Number>
-void store_little(std::byte* to, Number number) {
-  if constexpr (std::endian::native == std::endian::little) std::memcpy(to, &number, sizeof(number));
-  else
-    for (std::size_t i = 0; i < sizeof(Number); ++i) to[i] = static_cast<std::byte>(number >> (8 * i));
-}
 
 /// A set of numbers below `bound`: a view of bytes, which are a list of uint32 if there are few numbers, otherwise
 ///

@@ -5,8 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/catalogue/detail/catalogue_format.hpp>
-#include <sluice/catalogue/detail/marks.hpp>
+#include <sluice/core/detail/file_words.hpp>
 #include <sluice/grammar/detail/automaton.hpp>
 #include <sluice/grammar/detail/automaton_check.hpp>
 #include <sluice/grammar/expressions.hpp>

@@ -5,8 +5,7 @@
 
 #include <sluice/language.hpp>
 
-#include <sluice/catalogue/detail/catalogue_format.hpp>
-#include <sluice/catalogue/detail/marks.hpp>
+#include <sluice/core/detail/file_words.hpp>
 
 #include <array>
 #include <cstddef>
