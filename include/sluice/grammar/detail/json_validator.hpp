@@ -145,7 +145,7 @@ class JsonValidator : public JsonPatterns {
 
   /// Whether it is one of these themselves.
   static bool among(std::vector<JsonValue> const& items, JsonValue const& x) {
-    auto const before = std::less<JsonValue const*>();
+    auto const before = std::less<>();
     return !before(&x, items.data()) && before(&x, items.data() + items.size());
   }
 

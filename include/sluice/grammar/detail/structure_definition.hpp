@@ -54,8 +54,8 @@ struct Structure::Data {
   std::shared_ptr<detail::TokenMasks> masks;  // for new sentences
 };
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): moved; the linter misses it in a template
 template <class Void>
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the grammar is moved, which the linter misses; a trie is a pointer
 std::shared_ptr<Structure::Data> Structure::make(Grammar grammar, TokenTrie tokens, StructureOptions const& options) {
   require(options.masks >= 1, "options.masks", options.masks, "must be at least 1");
   require(options.ambiguity >= 1, "options.ambiguity", options.ambiguity, "must be at least 1");
