@@ -78,7 +78,7 @@ void measure(std::string const& name, auto const& compile, sluice::TokenTrie con
       auto const token = some[random() % some.size()];
       text += trie.bytes(token);
       next.all.push_back(1000 * milliseconds([&] { state = structure.next(state, token); }));
-      if (token == trie.vocabulary().eos[0]) break;
+      if (token == trie.data().vocabulary().eos[0]) break;
     }
     wrong += grammar.matches(text) ? 0 : 1;
   }
@@ -191,7 +191,7 @@ int main(int argc, char** argv) try {
   auto const sorting = milliseconds([&] {
     trie = sluice::TokenTrie(bytes, {.size = static_cast<std::int32_t>(tokens.size()), .bos = 0, .eos = {0}});
   });
-  std::printf("%zu tokens, %d nodes, trie in %.0f ms; times of sets in microseconds\n\n", tokens.size(), trie.size(),
+  std::printf("%zu tokens, %d nodes, trie in %.0f ms; times of sets in microseconds\n\n", tokens.size(), trie.data().size(),
               sorting);
   std::printf("| | nodes | compiled ms | joined ms | first median | first 99 %% | warm median | warm 99 %% | last 60 "
               "tokens, first: "

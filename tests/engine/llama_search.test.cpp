@@ -107,30 +107,6 @@ TEST_CASE("greedy is llama.cpp's own greedy sampler") {
   }
 }
 
-TEST_CASE("rows in any order have the lines of each alone, where sequences have cells of their own") {
-  auto const model = draw_llama();
-  auto params = exact_params(4, 1024);
-  params.kv_unified = false;
-  Tokens const a{1, 9, 8}, b{1, 7}, c{1, 5, 6, 11};
-  std::vector<Row> const rows{{2, 2, 0, c, 3}, {0, 0, 0, a, 1}, {3, 3, 0, b, 2}};
-  auto const lines = [&](std::vector<Row> const& some) {
-    auto const context = make_context(model.get(), params);
-    Llama adapter(context.get());
-    auto const answer = adapter.step(some);
-    std::vector<float> all;
-    for (std::ptrdiff_t i = 0; i < answer.rows; ++i) all.insert(all.end(), answer[i].begin(), answer[i].end());
-    return all;
-  };
-  auto const together = lines(rows);
-  std::vector<float> alone;
-  for (auto const& row : rows) {
-    auto const one = lines({row});
-    alone.insert(alone.end(), one.begin(), one.end());
-  }
-  REQUIRE(together.size() == alone.size());
-  for (std::size_t i = 0; i < alone.size(); ++i) CHECK_THAT(together[i], WithinAbs(alone[i], 1e-4));
-}
-
 TEST_CASE("a batch of llama.cpp's smaller than a step changes nothing") {
   auto const model = draw_llama();
   auto const expected = own(model.get());

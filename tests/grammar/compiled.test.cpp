@@ -121,8 +121,8 @@ TEST_CASE("Compiled grammars: what was written and read gives the same masks", "
     auto const bytes = grammar.to_bytes();
     CHECK(bytes.size() % 64 == 0);
     auto const again = Grammar::from_bytes(bytes);
+    CHECK(again.to_bytes() == bytes);
     compare(grammar, again, random);
-    compare(grammar, Grammar::from_bytes(again.to_bytes()), random);
   }
   auto const schema = Grammar::from_bytes(examples(0)[4].to_bytes());
   CHECK(schema.matches(R"({"ab":"aaab","b":[1,"é"]})"));

@@ -165,7 +165,6 @@ class Llama {
                              ? options.swap_after
                              : 0);
     if (unified) limits_.tokens = llama_n_ctx(context);
-    separate_ = !unified;
     auto const recurrent = llama_model_is_recurrent(model);
     if (recurrent)
       limits_.length = Limits::unlimited, limits_.tokens = Limits{}.tokens;  // state of fixed size per slot
@@ -189,34 +188,15 @@ class Llama {
     for (auto const slot : slot_numbers) swap_.forget(slot), cut(slot, 0);
   }
 
-  /// The answer lies in llama.cpp's own memory if its lines come from one call of llama_decode, at most n_batch tokens, and, where
-  /// sequences have cells of their own, slots go up from row to row.
+  /// The answer lies in llama.cpp's own memory if its lines come from one call of llama_decode, at most n_batch tokens.
   Scores<float> step(std::span<Row const> rows) {
     swap_.fetch(rows);
-    auto const answer = separate_ ? run_in_order(rows) : run(rows);
+    auto const answer = run(rows);
     swap_.put_away(rows);
     return answer;
   }
 
  private:
-  /// Cells of their own: llama.cpp computes sequences together only as far as their numbers, in the batch's order, go up by one. In the
-  /// order in which sentences came each row could be a computation of its own, which reads all weights.
-  Scores<float> run_in_order(std::span<Row const> rows) {
-    if (std::ranges::is_sorted(rows, {}, &Row::to)) return run(rows);
-    order_.assign(rows.begin(), rows.end());
-    std::ranges::sort(order_, {}, &Row::to);
-    auto const answer = run(order_);
-    first_lines_.assign(static_cast<std::size_t>(limits_.slot_count), 0);  // [slot]
-    std::ptrdiff_t lines = 0;
-    for (auto const& row : order_) first_lines_[static_cast<std::size_t>(row.to)] = lines, lines += row.lines;
-    ordered_.resize(static_cast<std::size_t>(lines * answer.columns));
-    auto to = ordered_.begin();
-    for (auto const& row : rows)
-      to = std::copy_n(answer.data + first_lines_[static_cast<std::size_t>(row.to)] * answer.stride,
-                       row.lines * answer.columns, to);
-    return scores(ordered_.data(), lines, answer.columns);
-  }
-
   Scores<float> run(std::span<Row const> rows) {
     for (auto const& row : rows)
       if (row.from != row.to) {
@@ -297,10 +277,6 @@ class Llama {
   detail::LlamaBatch batch_;
   detail::LlamaSwap swap_;
   std::vector<float> logits_;
-  bool separate_ = false;   // sequences have cells of their own
-  std::vector<Row> order_;  // rows by slot
-  std::vector<std::ptrdiff_t> first_lines_;
-  std::vector<float> ordered_;
 };
 
 }  // namespace sluice::inline v0

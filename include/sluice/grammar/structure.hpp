@@ -98,7 +98,7 @@ class Structure {
   SLUICE_LAZY bool complete(State const& state) const;
 
   /// What rules that are captured ([capture] in Lark) have matched in a finished output: names and texts, in the order in which
-  /// they begin, outer ones first. A rule that matched several times is there as often; one whose text is empty is not. What is
+  /// they begin, outer ones first. A rule that matched several times is there as often; one with an empty text is not. What is
   /// ignored behind a rule (%ignore), and its suffix=, are left out. Of several readings, that one counts in which, from the left
   /// to the right, the longest rule that can stand at a place stands there.
   /// Parses the output again (Earley 1970): O(bytes) for most grammars, their square or cube for ambiguous ones.

@@ -9,7 +9,6 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/token_nodes.hpp>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +19,7 @@ namespace sluice::inline v0 {
 /// The tokens of a vocabulary as a trie of their bytes, made once for all grammars of a model. Tokens without bytes, eos tokens and
 /// tokens never generated are left out.
 ///
-/// Immutable and shared: a copy costs a reference count. About 18 bytes per node, and about three nodes per token.
+/// Immutable and shared: a copy costs a reference count. About 14 bytes per node, and about three nodes per token.
 class TokenTrie : detail::TokenNodes {
  public:
   /// Has no tokens.
@@ -32,17 +31,11 @@ class TokenTrie : detail::TokenNodes {
                         std::vector<std::pair<std::string, Token>> names = {})
       : TokenNodes(bytes, vocabulary, std::move(names)) {}
 
-  /// The number of nodes, the root included.
-  std::int32_t size() const { return TokenNodes::size(); }
   bool empty() const { return TokenNodes::empty(); }
   /// A token's bytes, as given.
   std::string_view bytes(Token token) const { return TokenNodes::bytes(token); }
   /// The bytes of a token, or the name of one without: for readers of texts that control tokens mark.
   std::string_view spelling(Token token) const { return TokenNodes::spelling(token); }
-  /// The tokens that have this name, or are spelt like it.
-  std::vector<Token> named(std::string_view name) const { return TokenNodes::named(name); }
-  /// The vocabulary for which it was built.
-  Vocabulary const& vocabulary() const { return TokenNodes::vocabulary(); }
 
   /// For the library.
   detail::TokenNodes const& data() const { return *this; }

@@ -26,7 +26,7 @@ namespace sluice::inline v0::detail {
 /// the number of those before it. Loops are not nested within a rule: an inner one is a rule of its own.
 ///
 /// There is no left recursion. What reads a token leads nowhere before the automaton is bound to a vocabulary, and a text
-/// whose tokens are counted reads bytes: see TokenBinder.
+/// of counted tokens reads bytes: see TokenBinder.
 class Automaton {
  public:
   struct Place {
@@ -58,7 +58,7 @@ class Automaton {
     std::int32_t place, terminal, to;  // a state without edges; bind() makes them
   };
   struct TokenText {
-    std::int32_t place, count, loop;  // states whose edges read bytes; bind() makes others, which read tokens
+    std::int32_t place, count, loop;  // states with edges that read bytes; bind() makes others, which read tokens
     std::string written;              // for messages
   };
   struct Capture {
@@ -163,6 +163,7 @@ class Automaton {
 
   /// Computes the byte classes. All other members must be set.
   SLUICE_LAZY void classify() {
+    if (!left.empty()) left.resize(places.size());
     std::array<bool, 257> begins{};
     auto const read = [&](std::size_t first, std::size_t last) { begins[first] = begins[last + 1] = true; };
     read(0, 255);

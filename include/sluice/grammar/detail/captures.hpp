@@ -34,7 +34,7 @@ class Parse {
   /// \param starts  where the text may begin
   /// \returns  for texts of the grammar, the root rule and those within, in the order in which they begin, outer ones
   ///     first; else nothing. Of several readings that in which, from the left to the right, the longest rule that can
-  ///     stand at a place stands there; of equal ones the first. A rule whose text is empty is not there.
+  ///     stand at a place stands there; of equal ones the first. A rule with an empty text is not there.
   /// \throws std::length_error  for a text so ambiguous that its readings do not fit into memory
   SLUICE_LAZY static std::vector<Found> of(Automaton const& a, std::int32_t positions, std::vector<Step> const& steps,
                                            std::vector<std::int32_t> const& starts) {

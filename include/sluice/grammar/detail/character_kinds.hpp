@@ -28,18 +28,6 @@ struct CharacterKinds {
   /// Quotes, backslashes, control characters, U+2028 and U+2029, and what is broken.
   static constexpr std::uint32_t not_plain = 0b1'1111 | broken;
 
-  static constexpr std::uint32_t plain = 0xFFF'FFE0;
-  /// Sets of kinds that patterns often allow, each within the next: small letters, letters, with digits, with _ and -.
-  static constexpr std::array<std::uint32_t, 4> families{0x60, 0x1E0, 0x3E0, 0xFE0};
-  /// About how many tokens have characters of each kind.
-  static constexpr std::array<std::int32_t, 28> weights{1, 1, 5, 1, 1,  99, 99, 30, 30, 15, 5, 5,  4, 99,
-                                                        4, 3, 1, 9, 10, 2,  40, 10, 5,  5,  9, 40, 1, 1};
-  static constexpr std::int32_t weight(std::uint32_t kinds) {
-    std::int32_t sum = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) sum += (kinds >> i & 1) != 0 ? weights[i] : 0;
-    return sum;
-  }
-
   static constexpr std::array<Row, 40> rows{{
       {0, {{{'"', '"'}}}},
       {1, {{{'\\', '\\'}}}},

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -144,7 +143,6 @@ class GrammarReader {
     if (file.from_.size() >= 64 || std::ranges::any_of(file.from_, [](std::byte b) { return b != std::byte{0}; }))
       fail_grammar("something follows the end");
     if (!present) return {nullptr, std::move(ignored)};
-    if (!made->left.empty()) made->left.resize(made->places.size(), (std::numeric_limits<std::int32_t>::max)() / 2);
     AutomatonCheck::all(*made);
     made->classify();
     return {std::move(made), std::move(ignored)};

@@ -165,13 +165,10 @@ class LimitedMasks {
       any_text({}, PlainText::unlimited, alone);
       walks_.walk_in(trie_.plain_text().rest(), 0, alone, visit);
     } else {
-      walks_.walk_fast(
-          alone, visit, any_text,
-          [&](std::span<Token const> tokens, State state, bool stays) {
-            if (stays) take(tokens, state);
-            return stays;
-          },
-          false);
+      walks_.walk_fast(alone, visit, any_text, [&](std::span<Token const> tokens, State state, bool stays) {
+        if (stays) take(tokens, state);
+        return stays;
+      });
     }
     return worst;
   }

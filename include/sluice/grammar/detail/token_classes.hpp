@@ -370,7 +370,7 @@ class TokenBinder {
   TokenNodes const& trie_;
   std::int32_t size_;
   std::vector<Ranges> sets_;                   // [terminal], then those of texts_
-  std::vector<TokenText> texts_;               // whose tokens are counted
+  std::vector<TokenText> texts_;               // of counted tokens
   std::vector<std::int32_t> number_of_;        // [set]: of a different set
   std::vector<std::vector<std::int32_t>> in_;  // [number]: the classes
   std::vector<Ranges> parts_;                  // [class]

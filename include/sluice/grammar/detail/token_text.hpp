@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A text whose tokens are counted.
+/// A text of counted tokens.
 #pragma once
 
 #include <sluice/language.hpp>

@@ -64,8 +64,6 @@ class TrieNodes {
   std::uint32_t kinds(std::int32_t node) const { return nodes_[at(node)].kinds; }
   /// The most characters that follow, up to 255; for a node below which nothing is broken.
   std::int32_t characters(std::int32_t node) const { return nodes_[at(node)].characters; }
-  /// Bit i: there is a token i + 1 characters below a node that is between two characters (31: or more).
-  std::uint32_t lengths(std::int32_t node) const { return nodes_[at(node)].lengths; }
   SLUICE_LAZY std::span<Token const> tokens(std::int32_t node) const { return between(node, node + 1); }
   /// The tokens at and below a node.
   SLUICE_LAZY std::span<Token const> below(std::int32_t node) const { return between(node, end(node)); }
@@ -85,7 +83,7 @@ class TrieNodes {
     std::int32_t end = 0, tokens = 0;
     std::uint16_t depth = 0;
     std::uint8_t byte = 0, characters = 0;
-    std::uint32_t kinds = 0, lengths = 0;
+    std::uint32_t kinds = 0;
   };
 
   SLUICE_LAZY void find_kinds(TokenBytes const& bytes) {
@@ -116,9 +114,8 @@ class TrieNodes {
         above.kinds |= step.kind | own.kinds;
         above.characters =
             (std::max)(above.characters, static_cast<std::uint8_t>((std::min)(254, int{own.characters}) + 1));
-        above.lengths |= own.lengths << 1 | (own.lengths & 1u << 31) | (tokens(node).empty() ? 0u : 1u);
       } else {
-        own.kinds = CharacterKinds::broken, own.lengths = ~0u;
+        own.kinds = CharacterKinds::broken;
         if (!tokens(node).empty()) above.kinds |= CharacterKinds::broken;
       }
     }
