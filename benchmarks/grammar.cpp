@@ -191,8 +191,8 @@ int main(int argc, char** argv) try {
   auto const sorting = milliseconds([&] {
     trie = sluice::TokenTrie(bytes, {.size = static_cast<std::int32_t>(tokens.size()), .bos = 0, .eos = {0}});
   });
-  std::printf("%zu tokens, %d nodes, trie in %.0f ms; times of sets in microseconds\n\n", tokens.size(), trie.data().size(),
-              sorting);
+  std::printf("%zu tokens, %d nodes, trie in %.0f ms; times of sets in microseconds\n\n", tokens.size(),
+              trie.data().size(), sorting);
   std::printf("| | nodes | compiled ms | joined ms | first median | first 99 %% | warm median | warm 99 %% | last 60 "
               "tokens, first: "
               "median | 99 %% | last 60, warm: 99 %% | next median | wrong |\n"

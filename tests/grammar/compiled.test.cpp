@@ -89,7 +89,7 @@ void compare(Grammar const& one, Grammar const& other, std::mt19937_64& random) 
       auto const all = a.may_follow(x, Limits::unlimited);
       REQUIRE(std::ranges::equal(all->words(), b.may_follow(y, Limits::unlimited)->words()));
       std::vector<Token> allowed;
-      for (Token token = 0; token < trie().vocabulary().size; ++token)
+      for (Token token = 0; token < trie().data().vocabulary().size; ++token)
         if (all->contains(token)) allowed.push_back(token);
       if (allowed.empty()) break;
       auto const token = allowed[random() % allowed.size()];
@@ -184,7 +184,7 @@ TEST_CASE("Compiled grammars: other contents under right checksums are refused, 
           for (int step = 0; step < 8; ++step) {
             auto const allowed = structure.may_follow(state, step % 2 == 0 ? Limits::unlimited : 10);
             Token token = 0;
-            while (allowed != nullptr && token < trie().vocabulary().size && !allowed->contains(token)) ++token;
+            while (allowed != nullptr && token < trie().data().vocabulary().size && !allowed->contains(token)) ++token;
             state = structure.next(state, token);
           }
         } catch (std::invalid_argument const&) {  // a token that is not there
@@ -207,7 +207,7 @@ using Captured = std::vector<std::pair<std::string, std::string>>;
 std::vector<Token> tokens_of(std::string_view text) {
   std::vector<Token> out;
   for (std::size_t i = 0; i < text.size(); ++i)
-    if (text.substr(i).starts_with("<|x|>")) out.push_back(trie().vocabulary().size - 2), i += 4;
+    if (text.substr(i).starts_with("<|x|>")) out.push_back(trie().data().vocabulary().size - 2), i += 4;
     else out.push_back(static_cast<unsigned char>(text[i]));
   return out;
 }
@@ -248,7 +248,7 @@ TEST_CASE("Captures: what rules have matched in a finished output", "[grammar]")
     Structure const structure(Grammar::from_bytes(bytes), trie());
     CHECK(structure.captures(tokens_of(text)) == captured);
     auto ended = tokens_of(text);
-    ended.push_back(trie().vocabulary().size - 1);
+    ended.push_back(trie().data().vocabulary().size - 1);
     CHECK(structure.captures(ended) == captured);
     CHECK_THROWS_AS(structure.captures(tokens_of(std::string(text) + "?")), std::invalid_argument);
   }
