@@ -96,7 +96,7 @@ struct Beside {
   std::vector<llama_token_data> data{};
 
   void compare(Tokens const& with, std::string const& grammar, int most) {
-    if (of.vocabulary().size != with.vocabulary.size) structures.clear(), of = with.trie;
+    if (of.data().vocabulary().size != with.vocabulary.size) structures.clear(), of = with.trie;
     auto const& structure =
         structures.try_emplace(grammar, Structure(Grammar::from_gbnf(grammar), with.trie)).first->second;
     std::unique_ptr<llama_sampler, LlamaDeleter> const sampler(
