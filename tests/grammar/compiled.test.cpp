@@ -252,6 +252,10 @@ TEST_CASE("Captures: what rules have matched in a finished output", "[grammar]")
     CHECK(structure.captures(ended) == captured);
     CHECK_THROWS_AS(structure.captures(tokens_of(std::string(text) + "?")), std::invalid_argument);
   }
+  Structure const gbnf(
+      Grammar::from_gbnf("root ::= w \"!\" v*\nw[capture] ::= [a-z]+\nv[ capture = \"number\" ] ::= \"-\" [0-9]"),
+      trie());
+  CHECK(gbnf.captures(tokens_of("abc!-1-3")) == Captured{{"w", "abc"}, {"number", "-1"}, {"number", "-3"}});
   Structure const spaced(lark_grammar("start: a\na[capture]: / ?[a-z]+/").behind_space(), trie());
   CHECK(spaced.captures(tokens_of(" ab")) == Captured{{"a", "ab"}});
   CHECK(spaced.captures(tokens_of("  ab")) == Captured{{"a", " ab"}});

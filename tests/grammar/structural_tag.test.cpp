@@ -211,6 +211,55 @@ TEST_CASE("structural tags: tokens", "[grammar]") {
   CHECK_FALSE(reads(R"({"type": "exclude_token", "exclude_tokens": ["<c>", 0]})", {7}));
 }
 
+TEST_CASE("structural tags: a text of so many tokens", "[grammar]") {
+  std::vector<std::string> const tokens{"a", "<", "</", ">", "<a>", "</a>", ""};
+  TokenTrie const trie(TokenBytes(tokens), vocabulary_of(tokens));
+  struct Case {
+    std::string_view limits;
+    int tokens, characters;
+  };
+  for (auto const& [limits, most, characters] : {Case{R"("max_tokens": 2)", 2, 99},
+                                                 {R"("max_tokens": 0)", 0, 99},
+                                                 {R"("max_tokens": 3, "max_chars": 4)", 3, 4}}) {
+    INFO(limits);
+    Structure const structure(
+        structural_tag(wrapped(R"({"type": "tag", "begin": "<a>", "content": {"type": "any_text", )" +
+                               std::string(limits) + R"(}, "end": "</a>"})")),
+        trie);
+    auto const spelt = [&](std::vector<Token> const& all, std::size_t first, std::size_t last) {
+      std::string out;
+      for (auto i = first; i < last; ++i) out += tokens[static_cast<std::size_t>(all[i])];
+      return out;
+    };
+    auto const expected = [&](std::vector<Token> const& all) {
+      for (std::size_t i = 0; i <= all.size(); ++i)
+        for (auto j = i; j <= all.size() && static_cast<int>(j - i) <= most; ++j) {
+          auto const text = spelt(all, i, j);
+          if (spelt(all, 0, i) == "<a>" && text.find("</a>") == std::string::npos &&
+              static_cast<int>(text.size()) <= characters && spelt(all, j, all.size()) == "</a>")
+            return true;
+        }
+      return false;
+    };
+    int accepted = 0;
+    for (std::size_t size = 1; size <= 6; ++size) {
+      std::vector<Token> all(size);
+      for (bool more = true; more;) {
+        auto state = structure.start();
+        for (auto const token : all) state = structure.next(state, token);
+        auto const accepts = structure.alive(state) && structure.complete(state);
+        CAPTURE(spelt(all, 0, size));
+        REQUIRE(accepts == expected(all));
+        accepted += accepts ? 1 : 0;
+        std::size_t i = 0;
+        while (i < size && ++all[i] == 6) all[i++] = 0;
+        more = i < size;
+      }
+    }
+    CHECK(accepted > 1);
+  }
+}
+
 TEST_CASE("structural tags: what is refused names the field", "[grammar]") {
   auto const why = [](std::string const& format) { return refused(wrapped(format)); };
   CHECK(refused("[]") == "sluice: structural tag, line 1, column 1: must be an object");
@@ -234,8 +283,8 @@ TEST_CASE("structural tags: what is refused names the field", "[grammar]") {
         "sluice: structural tag, line 1, column 77: a schema must be an object, true or false");
   CHECK(why(R"({"type": "json_schema", "json_schema": {}, "style": "kimi"})") ==
         "sluice: structural tag, line 1, column 38: style = kimi: must be json, qwen_xml, minimax_xml or glm_xml");
-  CHECK(why(R"({"type": "any_text", "max_tokens": 5})") == "sluice: structural tag, line 1, column 38: max_tokens: is "
-                                                           "supported in any_tokens; a text is measured by max_chars");
+  CHECK(why(R"({"type": "any_text", "max_tokens": -5})") ==
+        "sluice: structural tag, line 1, column 73: max_tokens = -5: must be a whole number from 0 to 1000000000");
   CHECK(why(R"({"type": "exclude_token", "exclude_tokens": [1.5]})") ==
         "sluice: structural tag, line 1, column 83: a token must be a string or a whole number");
 }

@@ -92,7 +92,8 @@ class Gbnf {
     auto const place = in_.place();
     auto const text = word();
     if (text.empty()) in_.fail("a rule's name is missing: expected a rule, name ::= ...");
-    if (in_.peek() == '[') options();
+    std::string capture;
+    if (in_.peek() == '[') capture = options(text);
     space();
     if (!in_.take("::="))
       in_.fail(in_.peek() == '.' ? "::= is missing: a rule's name has letters, digits, - and _" : "::= is missing");
@@ -101,7 +102,9 @@ class Gbnf {
     if (known.other != nullptr) in_.fail_at(place, "the rule " + known.name + " is a grammar that is given");
     if (known.defined()) in_.fail_at(place, "the rule " + known.name + " is defined twice");
     auto const expression = alternatives(0);
-    out_.rules[index(rule)].expression = expression, out_.rules[index(rule)].place = place;
+    auto& made = out_.rules[index(rule)];
+    made.expression = expression, made.place = place;
+    made.captured = !capture.empty(), made.capture = std::move(capture);
     if (in_.take("(=")) {  // what xgrammar may assume to follow: it restricts nothing
       static_cast<void>(alternatives(1));
       if (!in_.take(")")) in_.fail(") is missing");
@@ -115,13 +118,24 @@ class Gbnf {
     }
   }
 
-  /// Attributes as xgrammar has them, of which none is here.
-  SLUICE_LAZY [[noreturn]] void options() {
+  /// Of the attributes that xgrammar has, [capture] and [capture="name"]; returns the name.
+  SLUICE_LAZY std::string options(std::string_view rule) {
     in_.skip();
     space();
     auto const place = in_.place();
-    in_.fail_at(place, "[" + std::string(in_.take_while(GbnfElements::is_name)) +
-                           "] is not supported: expected ::= behind the name of a rule");
+    if (auto const key = in_.take_while(GbnfElements::is_name); key != "capture")
+      in_.fail_at(place, "[" + std::string(key) + "] is not supported: expected capture; lark_grammar() has others");
+    std::string name(rule);
+    space();
+    if (in_.take("=")) {
+      space();
+      if (in_.peek() != '"') in_.fail("expected a name in quotation marks");
+      name = GbnfElements::text(in_);
+      if (name.empty()) in_.fail_at(place, "capture: a name is not empty");
+      space();
+    }
+    if (!in_.take("]")) in_.fail("expected ]");
+    return name;
   }
 
   SLUICE_LAZY Id alternatives(std::int32_t nesting) {

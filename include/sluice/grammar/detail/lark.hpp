@@ -215,11 +215,9 @@ class Lark {
     }
     if (texts.empty()) return out_.nothing();
     if (max_tokens < 0) return out_.automaton(TextBytes::utf8(texts, max_characters));
-    auto bytes = TextBytes::utf8(max_characters < 0 ? texts : texts.up_to(max_characters), max_tokens);
-    if (bytes.states.empty()) return out_.nothing();
-    bytes.characters = static_cast<Id>(bytes.states.size());  // a token may end anywhere
-    bytes.tokens = own.name + "[max_tokens=" + std::to_string(max_tokens) + "]";
-    return out_.automaton(std::move(bytes));
+    auto bytes = TextBytes::in_tokens(texts, max_tokens, max_characters,
+                                      own.name + "[max_tokens=" + std::to_string(max_tokens) + "]");
+    return bytes.states.empty() ? out_.nothing() : out_.automaton(std::move(bytes));
   }
   /// Texts up to the first place where one ends.
   SLUICE_LAZY static TextAutomaton first_ends(TextAutomaton texts) {

@@ -296,16 +296,13 @@ class StructuralTag {
     fail(value, "style = " + style + ": must be json, qwen_xml, minimax_xml or glm_xml");
   }
   SLUICE_LAZY Id any_text(JsonValue const& value, Around const& around) {
-    auto const limited = [&](char const* name) {
-      return value.find(name) != nullptr && !value.find(name)->is(Kind::null);
+    auto const limit = [&](char const* name) {
+      return value.find(name) == nullptr || value.find(name)->is(Kind::null) ? -1 : number(value, name, 0);
     };
     auto const excludes = both(strings(value, "excludes", false), around.ends);
     if (around.tag && around.token == nullptr && excludes.empty())
       fail(value, "any_text: the tag around it has no end by which it could be told");
-    if (limited("max_tokens") && number(value, "max_tokens", 0) > 0)
-      fail(value, "max_tokens: is supported in any_tokens; a text is measured by max_chars");
-    if (limited("max_tokens")) return out_.empty();
-    return rules_.free(excludes, limited("max_chars") ? number(value, "max_chars", 0) : -1);
+    return rules_.free(excludes, limit("max_chars"), limit("max_tokens"));
   }
 
   SLUICE_LAZY Id format(JsonValue const& value, Around const& around) {

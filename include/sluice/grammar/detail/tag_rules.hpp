@@ -54,11 +54,12 @@ class TagRules {
     }
     return out_.sequence(parts);
   }
-  /// Any text in which these do not occur. \param most  characters; -1: any number
-  SLUICE_LAZY Id free(std::vector<std::string> const& excludes, std::int32_t most = -1) {
-    if (most == 0) return out_.empty();
+  /// Any text in which these do not occur. \param most  characters; -1: any number \param tokens  likewise
+  SLUICE_LAZY Id free(std::vector<std::string> const& excludes, std::int32_t most = -1, std::int32_t tokens = -1) {
+    if (most == 0 || tokens == 0) return out_.empty();
     auto const texts = excludes.empty() ? TextAutomaton::anything() : FreeText({}, excludes).without();
-    return out_.automaton(TextBytes::utf8(texts, most));
+    if (tokens < 0) return out_.automaton(TextBytes::utf8(texts, most));
+    return out_.automaton(TextBytes::in_tokens(texts, tokens, most, "max_tokens = " + std::to_string(tokens)));
   }
   /// Free text in which triggers lead to what follows them, and free text goes on behind that.
   /// \param once  nothing goes on

@@ -38,6 +38,15 @@ class TextBytes {
     out.most = most, out.characters = static_cast<Id>(all.states.size());
     return out;
   }
+  /// Texts of at most so many whole tokens, which may end anywhere within. \param characters  -1: any number
+  /// \param name  for messages
+  SLUICE_LAZY static ByteAutomaton in_tokens(TextAutomaton const& texts, std::int32_t tokens, std::int32_t characters,
+                                             std::string name) {
+    auto out = utf8(characters < 0 ? texts : texts.up_to(characters), tokens);
+    out.characters = static_cast<Id>(out.states.size());
+    out.tokens = std::move(name);
+    return out;
+  }
   /// The contents of JSON strings. \param closed  the closing quotation mark follows
   /// \param most  characters; -1: any number
   SLUICE_LAZY static ByteAutomaton json(TextAutomaton const& texts, Escapes escapes, bool closed,
