@@ -4,8 +4,8 @@
 
   benchmarks/peer_llama_server.py --serve-llama EXE --llama-server EXE --model GGUF [--rounds N] [--json] [-- FLAGS of serve_llama]
 
-Both answer the same requests at the same time, each with one thread on a processor of its own, so what else runs on the machine slows both;
-and once more with other prompts, in each other's place, since one processor may be busier: a row counts both times. Build both with the same llama.cpp; --library DIR is where they find it. llama-server gets 16 slots of
+Both answer the same requests, one after the other on the same processor, with one thread; and once more other requests, in the other order: a
+row counts both times. Build both with the same llama.cpp; --library DIR is where they find it. llama-server gets 16 slots of
 1,024 tokens, in streams of their own; serve_llama as many cells, and FLAGS.
 
 Requests are streamed, greedy, all different: prompts of about 60 tokens, and 64 more; or of about 500, and 32 more. Rows: how many clients ask at a
@@ -105,7 +105,7 @@ def complete(port, text, tokens):
     return count, first if first is not None else time.perf_counter() - begin
 
 
-def load(server, texts, tokens, clients, to):
+def load(server, texts, tokens, clients):
     """All prompts by so many clients -> what failed, tokens, seconds of processor, median seconds to the first token."""
     todo, found, failed = list(reversed(texts)), [], []
 
@@ -122,24 +122,17 @@ def load(server, texts, tokens, clients, to):
         thread.start()
     for thread in threads:
         thread.join()
-    to.append((failed[0] if failed else None, sum(count for count, _ in found), server.seconds() - before,
-               statistics.median(first for _, first in found) if found else 0))
+    return (failed[0] if failed else None, sum(count for count, _ in found), server.seconds() - before,
+            statistics.median(first for _, first in found) if found else 0)
 
 
-def side_by_side(servers, processors, texts, tokens, clients):
-    """-> of each server what load() adds."""
-    for server, processor in zip(servers, processors):
-        server.pin(processor)
-    results = [[] for _ in servers]
-    threads = [threading.Thread(target=load, args=(server, texts, tokens, clients, to)) for server, to in zip(servers, results)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for (failed, *_), in results:
+def in_turn(servers, backwards, texts, tokens, clients):
+    """-> of each server what load() finds."""
+    found = [load(server, texts, tokens, clients) for server in (servers[::-1] if backwards else servers)]
+    for failed, *_ in found:
         if failed:
             sys.exit(f"peer_llama_server: {failed}")
-    return [result[0] for result in results]
+    return found[::-1] if backwards else found
 
 
 def rows(quick):
@@ -162,9 +155,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("flags", nargs="*", help="of serve_llama, behind --")
     arguments = parser.parse_args()
-    processors = sorted(os.sched_getaffinity(0))[:2]
-    if len(processors) < 2:
-        sys.exit("peer_llama_server: needs two processors")
+    processor = min(os.sched_getaffinity(0))
     commands = ([arguments.serve_llama, "-m", arguments.model, "--threads", 1, "--context", 16384, "--port", 18101, "--name", "m", *arguments.flags],
                 [arguments.llama_server, "-m", arguments.model, "-t", 1, "-tb", 1, "-c", 16384, "-np", 16, "--host", "127.0.0.1", "--port", 18102,
                  "--alias", "m", "--offline", "--no-ui"])
@@ -175,9 +166,10 @@ def main():
             for command, port in zip(commands, (18101, 18102)):
                 servers.append(Server(command, port, arguments.library))
                 complete(port, "Hello", 4)
+                servers[-1].pin(processor)
             for title, sentences, count, tokens, clients in rows(arguments.quick):
-                both = [side_by_side(servers, order, [prompt((turn, title, place, i), sentences) for i in range(count)], tokens, clients)
-                        for place, order in enumerate((processors, processors[::-1]))]
+                both = [in_turn(servers, backwards, [prompt((turn, title, backwards, i), sentences) for i in range(count)], tokens, clients)
+                        for backwards in (False, True)]
                 speeds = [sum(one[i][1] for one in both) / max(1e-9, sum(one[i][2] for one in both)) for i in (0, 1)]
                 found.setdefault(title, []).append((speeds, [statistics.mean(one[i][3] for one in both) for i in (0, 1)]))
                 print(f"round {turn + 1}: {title}: {speeds[0]:.1f} and {speeds[1]:.1f}", file=sys.stderr, flush=True)
