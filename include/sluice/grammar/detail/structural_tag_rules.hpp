@@ -130,6 +130,11 @@ class StructuralTag {
                       std::to_string(rules_.options().limits.repetition));
     return static_cast<std::int32_t>(n);
   }
+  /// A number that may be missing, or null: -1.
+  SLUICE_LAZY std::int32_t limit(JsonValue const& of, std::string const& name) const {
+    auto const* const value = of.find(name);
+    return value == nullptr || value->is(Kind::null) ? -1 : number(of, name, 0);
+  }
   SLUICE_LAZY std::vector<JsonValue> const& list(JsonValue const& of, std::string const& name) const {
     auto const& value = field(of, name, Kind::array);
     if (value.items.empty()) fail(value, name + ": must not be empty");
@@ -296,13 +301,10 @@ class StructuralTag {
     fail(value, "style = " + style + ": must be json, qwen_xml, minimax_xml or glm_xml");
   }
   SLUICE_LAZY Id any_text(JsonValue const& value, Around const& around) {
-    auto const limit = [&](char const* name) {
-      return value.find(name) == nullptr || value.find(name)->is(Kind::null) ? -1 : number(value, name, 0);
-    };
     auto const excludes = both(strings(value, "excludes", false), around.ends);
     if (around.tag && around.token == nullptr && excludes.empty())
       fail(value, "any_text: the tag around it has no end by which it could be told");
-    return rules_.free(excludes, limit("max_chars"), limit("max_tokens"));
+    return rules_.free(excludes, limit(value, "max_chars"), limit(value, "max_tokens"));
   }
 
   SLUICE_LAZY Id format(JsonValue const& value, Around const& around) {
@@ -345,9 +347,7 @@ class StructuralTag {
         std::vector<JsonValue const*> more;
         if (around.token != nullptr) more.push_back(around.token);
         auto const one = other_token(value, more);
-        auto const* const most = value.find("max_tokens");
-        if (type == "exclude_token") return one;
-        return out_.repeat(one, 0, most == nullptr || most->is(Kind::null) ? -1 : number(value, "max_tokens", 0));
+        return type == "exclude_token" ? one : out_.repeat(one, 0, limit(value, "max_tokens"));
       }
       if (type == "token_triggered_tags") return token_triggered_tags(value, around);
       if (type == "token_dispatch") {
