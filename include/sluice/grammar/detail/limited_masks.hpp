@@ -19,6 +19,7 @@
 #include <sluice/grammar/detail/trie_nodes.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -59,11 +60,33 @@ class SharedCounts {
     std::call_once(once_, [&] { fewest_.emplace(automaton_, trie_); });
     return *fewest_;
   }
+  /// Whether any text can be completed byte by byte with tokens. Needs the counts only if the vocabulary lacks bytes
+  /// without which some step cannot be made.
+  SLUICE_LAZY bool covers() {
+    std::call_once(glanced_, [&] { spelt_ = trie_.inner() > 64 && spelt(automaton_, trie_); });
+    return spelt_ || get().covers();
+  }
 
  private:
+  /// Whether each step of the automaton reads at least one byte that is a token.
+  SLUICE_LAZY static bool spelt(Automaton const& automaton, TokenNodes const& trie) {
+    if (trie.spells_all()) return true;
+    std::array<std::int32_t, 257> before{};  // the number of such bytes
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      before[byte + 1] = before[byte] + (trie.single(static_cast<std::uint8_t>(byte)) ? 1 : 0);
+    auto const has = [&](std::size_t first, std::size_t last) { return before[first] < before[last + 1]; };
+    return (!automaton.behind_space || has(' ', ' ')) &&
+           std::ranges::all_of(automaton.places,
+                               [&](auto const& place) {
+                                 return place.kind != Automaton::Place::byte || has(place.low, place.high);
+                               }) &&
+           std::ranges::all_of(automaton.edges, [&](auto const& edge) { return has(edge.first, edge.last); });
+  }
+
   Automaton const& automaton_;
   TokenNodes trie_;
-  std::once_flag once_;
+  std::once_flag glanced_, once_;
+  bool spelt_ = false;
   std::optional<FewestTokens> fewest_;
 };
 

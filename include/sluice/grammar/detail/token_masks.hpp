@@ -47,7 +47,6 @@ class TokenMasks {
         machine_(automaton, memory, ambiguity),
         counts_(counts),
         longest_(longest),
-        spells_all_(trie_.spells_all() && trie_.inner() > 64),
         nodes_(trie_, machine_, walks_, masks / 8 + 1),
         limits_(trie_, machine_, counts_, walks_, nodes_, masks / 8 + 1),
         plain_(masks / 8 + 1),
@@ -72,7 +71,7 @@ class TokenMasks {
   SLUICE_LAZY Mask allowed(State state, std::int32_t left) {
     if (state == ended) return none();
     auto const all = plain(state);
-    if (left == unlimited && (spells_all_ || counts_.get().covers())) return all->set;
+    if (left == unlimited && counts_.covers()) return all->set;
     auto worst = all->worst.load(std::memory_order_relaxed);
     if (worst < 0) {
       worst = limits_.worst_after(state);
@@ -210,7 +209,6 @@ class TokenMasks {
   Pushdown machine_;
   SharedCounts& counts_;
   bool longest_;
-  bool spells_all_;  // any text can be completed byte by byte
   TokenWalks walks_{trie_, machine_};
   NodeTokenMaker nodes_;
   LimitedMasks limits_;
