@@ -9,6 +9,7 @@
 #include <sluice/core/error.hpp>
 #include <sluice/core/types.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -85,7 +86,14 @@ class TokenSet {
     words_[word(token)] |= bit(token);
   }
   void insert(std::span<Token const> tokens) {
-    for (auto const token : tokens) insert(token);
+    std::uint32_t largest = 0;
+    for (auto const token : tokens) largest = (std::max)(largest, static_cast<std::uint32_t>(token));
+    if (largest / 64 >= words_.size()) {  // one is negative, or the set grows
+      for (auto const token : tokens) insert(token);
+      return;
+    }
+    auto* const words = words_.data();
+    for (auto const token : tokens) words[word(token)] |= bit(token);
   }
   /// Inserts all tokens of another set.
   void insert(TokenSet const& other) {

@@ -25,6 +25,8 @@ struct CharacterKinds {
   };
   static constexpr std::uint32_t broken = std::uint32_t{1} << 28;  ///< a part of a character, or no UTF-8
   static constexpr std::uint32_t deep = std::uint32_t{1} << 29;    ///< a text is longer than alike nodes read alike
+  static constexpr std::int32_t count = 28;
+  static constexpr std::int32_t letters = 6;  ///< one of them
   /// Quotes, backslashes, control characters, U+2028 and U+2029, and what is broken.
   static constexpr std::uint32_t not_plain = 0b1'1111 | broken;
 

@@ -181,11 +181,9 @@ class LimitedMasks {
       return trie.depth(at) < NodeTokens::most_depth;
     };
     auto const alone = machine_.alone(node);
-    auto const any_text = [&](std::span<Token const>, std::int32_t, State) {
-      worst = (std::max)(worst, counts_.get().most());
-    };
+    auto const any_text = [&](std::int32_t, std::int32_t) { worst = (std::max)(worst, counts_.get().most()); };
     if (machine_.plain_run(node) > 0) {
-      any_text({}, PlainText::unlimited, alone);
+      any_text(0, PlainText::unlimited);
       walks_.walk_in(trie_.plain_text().rest(), 0, alone, visit);
     } else {
       walks_.walk_fast(alone, visit, any_text, [&](std::span<Token const> tokens, State state, bool stays) {

@@ -37,28 +37,31 @@ class NodeTokenMaker {
   NodeTokenMaker(TokenNodes const& trie, Pushdown& machine, TokenWalks& walks, std::size_t most)
       : trie_(trie), machine_(machine), walks_(walks), alike_(most) {}
 
+  /// \param plain  false: plain tokens are left out, which another node allows
   /// \param wait  see SharedCache::find
-  SLUICE_LAZY Tokens of(std::int32_t node, bool wait = true) {
+  SLUICE_LAZY Tokens of(std::int32_t node, bool plain = true, bool wait = true) {
     auto const make = [&] {
       auto const& a = machine_.automaton();
       auto const set = machine_.with_nodes([&](Nodes const& nodes) { return nodes.places(node); });
-      auto const key = NodeKey::within(a, set, NodeTokens::most_depth);
+      auto key = NodeKey::within(a, set, NodeTokens::most_depth);
+      if (!plain) key.push_back(-1);
       auto const make_alike = [&]() -> Tokens {
         auto everywhere = NodeKey::everywhere(a, set, NodeTokens::most_depth);
-        if (everywhere.empty()) return make_tokens(node);
+        if (everywhere.empty()) return make_tokens(node, plain);
+        if (!plain) everywhere.push_back(-1);
         auto& cache = trie_.node_tokens();
         if (auto known = cache.find(everywhere); known != nullptr) return known;
-        auto made = make_tokens(node);
+        auto made = make_tokens(node, plain);
         cache.add(std::move(everywhere), made);
         return made;
       };
       return alike_.find(key, make_alike, wait);
     };
-    return nodes_.find(node, make, wait);
+    return nodes_.find(plain ? node : -node - 1, make, wait);
   }
 
  private:
-  SLUICE_LAZY Tokens make_tokens(std::int32_t node) {
+  SLUICE_LAZY Tokens make_tokens(std::int32_t node, bool plain) {
     auto out = std::make_shared<NodeTokens>();
     auto set = TokenSet(trie_.vocabulary().size);
     auto const visit = [&](TrieNodes const& trie, std::int32_t at, State state) {
@@ -76,10 +79,15 @@ class NodeTokenMaker {
     };
     auto const& text = trie_.plain_text();
     auto const alone = machine_.alone(node);
-    if (auto const run = machine_.plain_run(node); run > 0) {
+    if (!plain) {
+      walks_.walk_in(text.rest(), 0, alone, visit);
+    } else if (auto const run = machine_.plain_run(node); run > 0) {
       if (run == PlainText::unlimited && make_like_next(node, alone, *out)) return out;
       out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
       text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
+      walks_.walk_in(text.rest(), 0, alone, visit);
+    } else if (auto const most = walks_.exact_plain_length(alone); most > 0) {
+      text.insert_into(set, most);
       walks_.walk_in(text.rest(), 0, alone, visit);
     } else if (auto const slice = PlainText::slice((std::min)(machine_.plain_length(alone), NodeTokens::most_depth));
                slice >= 0) {
@@ -88,11 +96,10 @@ class NodeTokenMaker {
       walks_.walk_longer(slice, 0, alone, states, visit, whole);
       walks_.walk_in(text.rest(), 0, alone, visit);
     } else {
-      auto const plain = [&](std::span<Token const> tokens, std::int32_t most, State) {
-        for (auto const token : tokens)
-          if (auto const n = text.characters(token); n != PlainText::not_plain && n <= most) set.insert(token);
+      auto const plain_up_to = [&](std::int32_t at, std::int32_t most) {
+        text.insert_below(set, trie_.nodes(), at, most);
       };
-      walks_.walk_fast(alone, visit, plain, whole);
+      walks_.walk_fast(alone, visit, plain_up_to, whole);
     }
     out->all = std::make_shared<TokenSet const>(std::move(set));
     return out;
@@ -108,7 +115,7 @@ class NodeTokenMaker {
     if (other != next || machine_.next(other, std::uint8_t{'~'}) != other ||
         machine_.plain_run(ways[0].first) != PlainText::unlimited)
       return false;
-    auto const like = of(ways[0].first, false);
+    auto const like = of(ways[0].first, true, false);
     // Made where another grammar could not tell that any plain text may follow.
     if (!like->ends.leaving.empty() || !like->ends.deep.empty() || like->counted) return false;
     auto const& rest = trie_.plain_text().rest();

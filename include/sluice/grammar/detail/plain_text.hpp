@@ -57,15 +57,17 @@ class PlainText {
                          std::int32_t vocabulary) {
     std::map<std::int32_t, std::vector<Token>> by_length;
     std::vector<Token> rest;
-    characters_.assign(static_cast<std::size_t>(vocabulary), not_plain);
+    characters_.assign(tokens.size(), not_plain);
     std::array<std::vector<Token>, slices.size()> longer;
-    for (auto const token : tokens) {
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      auto const token = tokens[t];
       auto const characters = count(bytes.bytes(token));
       if (characters < 0) {
         rest.push_back(token);
         continue;
       }
-      by_length[characters].push_back(token), characters_[static_cast<std::size_t>(token)] = characters;
+      by_length[characters].push_back(token);
+      characters_[t] = static_cast<std::uint8_t>((std::min)(characters, not_plain - 1));
       for (std::size_t i = 0; i < slices.size(); ++i)
         if (characters > slices[i]) longer[i].push_back(token);
     }
@@ -117,9 +119,19 @@ class PlainText {
   }
   /// Whether no token has more characters.
   bool longest(std::int32_t characters) const { return up_to_.empty() || characters >= up_to_.back().first; }
-  /// The number of characters of a token; not_plain: it is not plain.
-  std::int32_t characters(Token token) const { return characters_[static_cast<std::size_t>(token)]; }
-  static constexpr std::int32_t not_plain = unlimited;
+  /// Of the tokens below a node of the whole trie, the plain ones of at most this many characters.
+  SLUICE_LAZY void insert_below(TokenSet& set, TrieNodes const& trie, std::int32_t node, std::int32_t most) const {
+    auto const tokens = trie.below(node);
+    auto const* const characters = characters_.data() + (tokens.data() - trie.below(0).data());
+    if (most >= not_plain - 1) most = not_plain - 1;
+    std::array<Token, 256> some;  // NOLINT(cppcoreguidelines-pro-type-member-init): set before it is read
+    for (std::size_t begin = 0; begin < tokens.size(); begin += some.size()) {
+      std::size_t n = 0;
+      for (auto i = begin; i < (std::min)(tokens.size(), begin + some.size()); ++i)
+        some[n] = tokens[i], n += characters[i] <= most ? 1 : 0;
+      set.insert(std::span<Token const>(some.data(), n));
+    }
+  }
 
   /// Numbers of characters for which there is a trie of the longer plain tokens.
   static constexpr std::array<std::int32_t, 3> slices{8, 12, 16};
@@ -166,7 +178,8 @@ class PlainText {
   }
 
   std::vector<std::pair<std::int32_t, TokenSet>> up_to_;  // number of characters, tokens
-  std::vector<std::int32_t> characters_;                  // [token]
+  static constexpr std::int32_t not_plain = 255;
+  std::vector<std::uint8_t> characters_;                  // [sorted tokens]: their number, as far as it counts
   std::array<TrieNodes, slices.size()> longer_;
   std::array<std::vector<std::int32_t>, slices.size()> whole_;  // [node of longer_]: of the whole trie
   TrieNodes rest_;

@@ -20,6 +20,7 @@
 #include <sluice/grammar/detail/token_nodes.hpp>
 #include <sluice/grammar/detail/token_walks.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -145,8 +146,12 @@ class TokenMasks {
     std::vector<Tokens> all;
     Origin origin{{nullptr, machine_.complete(state) ? 1 : 0}};
     auto alike = !longest_;
-    for (auto const [node, stack] : machine_.ways(state)) {
-      all.push_back(nodes_.of(node));
+    auto const ways = machine_.ways(state);
+    auto const any_plain = std::ranges::find_if(  // one way that allows them is enough
+        ways, [&](auto const& way) { return machine_.plain_run(way.first) == PlainText::unlimited; });
+    for (auto const& way : ways) {
+      auto const [node, stack] = way;
+      all.push_back(nodes_.of(node, any_plain == ways.end() || &*any_plain == &way));
       origin.emplace_back(all.back().get(), stack);
       if (all.back()->counted) origin.emplace_back(nullptr, walks_.characters(node));
       alike = alike && all.back()->alike();

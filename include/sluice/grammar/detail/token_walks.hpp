@@ -8,6 +8,7 @@
 #include <sluice/core/types.hpp>
 #include <sluice/grammar/detail/character_kinds.hpp>
 #include <sluice/grammar/detail/node_tokens.hpp>
+#include <sluice/grammar/detail/nodes.hpp>
 #include <sluice/grammar/detail/plain_text.hpp>
 #include <sluice/grammar/detail/pushdown.hpp>
 #include <sluice/grammar/detail/token_nodes.hpp>
@@ -50,7 +51,8 @@ class TokenWalks {
   struct Looked {
     State state = -1;
     std::int32_t length = -1, visits = 0;  // as Pushdown::plain_length(); -1: unknown
-    std::uint32_t tried = 0, stays = 0;    // kinds of characters; those of them that lead back to the state
+    std::uint32_t tried = 0, same = 0;     // kinds of characters; those of them that all lead to `to`
+    State to = -1;                         // -1: unknown
   };
   class LookedStates {
    public:
@@ -93,6 +95,20 @@ class TokenWalks {
     return trie_.plain_text().longest(run) ? PlainText::unlimited : run;
   }
 
+  /// Where all plain texts of up to so many characters can be read, and no longer ones: this number. 0: it is not so, or
+  /// more than tokens can tell.
+  SLUICE_LAZY std::int32_t exact_plain_length(State from) {
+    constexpr auto plain = ((std::uint32_t{1} << CharacterKinds::count) - 1) & ~CharacterKinds::not_plain;
+    LookedStates states;
+    for (std::int32_t n = 0; n <= NodeTokens::most_depth && counts_characters(from); ++n) {
+      auto const to = machine_.next(from, std::uint8_t{'z'});
+      if (to == Pushdown::dead) return n > 0 && reads_no_plain(from) ? n : 0;
+      if (to == from || machine_.next(from, std::uint8_t{'~'}) != to || all_lead(states, from, plain) != to) return 0;
+      from = to;
+    }
+    return 0;
+  }
+
   /// Calls take(tokens, state) for what a node's own tokens leave out: what is below the rule, and long tokens.
   template <class Take>
   void each_rest(Pushdown::Pair way, NodeTokens const& tokens, Take const& take) {
@@ -121,7 +137,7 @@ class TokenWalks {
   /// Walks through all tokens that can be read in a state. Where it allows any plain characters, or any of certain kinds,
   /// their tokens are not looked at one by one.
   /// \param visit  (trie, node, state): as for walk()
-  /// \param plain  (tokens, of which those that are plain and not longer are taken; characters; state)
+  /// \param plain  (node of the whole trie, below which plain tokens that are not longer are taken; characters)
   /// \param whole  (tokens, which all can be read; state; whether they lead back to it): whether it took them
   template <class Visit, class Plain, class Whole>
   void walk_fast(State from, Visit const& visit, Plain const& plain, Whole const& whole) {
@@ -147,7 +163,7 @@ class TokenWalks {
           if (below >= 0) below = text.longer(slice).child(below, static_cast<std::uint8_t>(byte));
         if (below >= 0) walk_longer(slice, below, state, states, visit, whole);
       }
-      plain(all.below(at), most, state);
+      plain(at, most);
       if (rest >= 0) walk_in(text.rest(), rest, state, visit);
       return false;
     });
@@ -171,28 +187,69 @@ class TokenWalks {
     if (known < 0) known = machine_.plain_length(state);
     return known;
   }
-  /// Whether characters of all these kinds lead from a state back to it, so that all tokens of them can be read.
-  SLUICE_LAZY bool stays(LookedStates& states, State state, std::uint32_t kinds) {
+  /// Whether so many characters of these kinds can be read, whichever they are: all lead to one state, and from that one
+  /// to the next.
+  SLUICE_LAZY bool lead_on(LookedStates& states, State state, std::uint32_t kinds, std::int32_t characters) {
+    for (; characters > 0 && state != Pushdown::dead; --characters) {
+      auto const to = all_lead(states, state, kinds);
+      if (to == state) break;
+      state = to;
+    }
+    return state != Pushdown::dead;
+  }
+  /// The state to which all characters of these kinds lead; dead: there is not one.
+  SLUICE_LAZY State all_lead(LookedStates& states, State state, std::uint32_t kinds) {
     auto& known = states[state];
-    if ((kinds & known.tried & ~known.stays) != 0 || kinds >= CharacterKinds::broken) return false;
-    if ((kinds & ~known.tried) == 0) return true;
-    if (++known.visits < 4) return false;
-    for (auto left = kinds & ~known.tried; left != 0; left &= left - 1) {
-      auto const kind = std::countr_zero(left);
+    auto const look = [&](std::int32_t kind) {
       auto const bit = std::uint32_t{1} << kind;
       known.tried |= bit;
-      if (!CharacterKinds::all_of(kind, [&](auto bytes) { return leads(state, state, bytes); })) return false;
-      known.stays |= bit;
-    }
-    return true;
+      auto to = State{-1};
+      if (!CharacterKinds::all_of(kind, [&](auto bytes) { return leads(state, to, bytes); })) return;
+      if (known.to == -1 || (to == state && known.to != state)) known.to = to, known.same = 0;
+      if (to == known.to) known.same |= bit;
+    };
+    if (known.tried == 0) look(CharacterKinds::letters);  // they lead where most do
+    for (auto left = kinds & ~known.tried; left != 0; left &= left - 1) look(std::countr_zero(left));
+    return (kinds & ~known.same) == 0 ? known.to : Pushdown::dead;
   }
-  SLUICE_LAZY bool leads(State from, State to, std::span<CharacterKinds::Bytes const> bytes) {
+  /// Whether nothing but characters is counted.
+  SLUICE_LAZY bool counts_characters(State state) {
+    auto const& a = machine_.automaton();
+    return machine_.with_nodes([&](Nodes const& nodes) {
+      return std::ranges::all_of(machine_.ways(state), [&](auto const& way) {
+        return std::ranges::all_of(nodes.places(way.first), [&](auto const& place) {
+          auto const within = a.places[static_cast<std::size_t>(place.first)].within;
+          return within < 0 || a.loops[static_cast<std::size_t>(within)].counts_characters();
+        });
+      });
+    });
+  }
+  SLUICE_LAZY bool reads_no_plain(State state) {
+    auto const& classes = machine_.automaton().class_of;
+    return std::ranges::none_of(plain_characters, [&](auto const& bytes) {
+      for (int c = bytes[0].first, before = -1; c <= bytes[0].last; ++c) {
+        if (classes[static_cast<std::size_t>(c)] == before) continue;
+        before = classes[static_cast<std::size_t>(c)];
+        if (machine_.next(state, static_cast<std::uint8_t>(c)) != Pushdown::dead) return true;
+      }
+      return false;
+    });
+  }
+  /// Whether all characters of these bytes lead to one state; sets it, if it is -1.
+  SLUICE_LAZY bool leads(State from, State& to, std::span<CharacterKinds::Bytes const> bytes) {
     auto const& classes = machine_.automaton().class_of;
     for (int c = bytes[0].first, before = -1; c <= bytes[0].last; ++c) {
       if (classes[static_cast<std::size_t>(c)] == before) continue;
       before = classes[static_cast<std::size_t>(c)];
       auto const next = machine_.next(from, static_cast<std::uint8_t>(c));
-      if (bytes.size() == 1 ? next != to : next == Pushdown::dead || !leads(next, to, bytes.subspan(1))) return false;
+      if (next == Pushdown::dead) return false;
+      if (bytes.size() > 1) {
+        if (!leads(next, to, bytes.subspan(1))) return false;
+      } else if (to == -1) {
+        to = next;
+      } else if (to != next) {
+        return false;
+      }
     }
     return true;
   }
@@ -202,8 +259,13 @@ class TokenWalks {
   bool took_whole(TrieNodes const& trie, std::int32_t at, State state, LookedStates& states, Whole const& whole) {
     auto const kinds = trie.kinds(at);
     if (kinds >= CharacterKinds::broken) return false;
-    if (stays(states, state, kinds)) return whole(trie.below(at), state, true);
-    return (kinds & CharacterKinds::not_plain) == 0 && trie.characters(at) <= length(states, state) &&
+    auto& known = states[state];
+    auto const looked = (kinds & ~known.tried) == 0 || ((kinds & known.tried & ~known.same) == 0 && ++known.visits >= 4);
+    auto const to = looked ? all_lead(states, state, kinds) : Pushdown::dead;
+    if (to == state) return whole(trie.below(at), state, true);
+    auto const characters = trie.characters(at);
+    auto const plain = (kinds & CharacterKinds::not_plain) == 0 && characters <= length(states, state);
+    return (plain || (to != Pushdown::dead && lead_on(states, to, kinds, characters - 1))) &&
            whole(trie.below(at), state, false);
   }
 
