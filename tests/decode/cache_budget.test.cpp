@@ -16,6 +16,7 @@
 #include <support/catch.hpp>
 #include <support/cell_model.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -133,7 +134,7 @@ void fuzz(S const& search, std::uint64_t seed, std::size_t& restarted, std::size
 
 TEST_CASE("a tree of tokens counts what the slots of a model hold", "[cache budget]") {
   std::mt19937_64 random(5);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < times(60); ++round) {
     Cells cells;
     sluice::detail::TokenTree tree;
     std::vector<std::vector<Token>> held(7);
@@ -180,15 +181,15 @@ TEST_CASE("a tree of tokens counts what the slots of a model hold", "[cache budg
 
 TEST_CASE("whoever finds no room waits, starts again, or fails alone", "[cache budget]") {
   std::size_t restarted = 0, failed = 0;
-  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(6u); ++seed) {
     fuzz<everything>(Greedy{.length = {.max = 30}}, seed, restarted, failed);
     fuzz<everything>(BeamSearch{.width = 3, .length = {.max = 20}}, seed + 100, restarted, failed);
     fuzz<Abilities{}>(BeamSearch{.width = 2, .length = {.max = 20}}, seed + 200, restarted, failed);
     fuzz<Abilities{.ragged = true, .roll_back = true}>(Sample{.samples = 2, .length = {.max = 20}}, seed + 300,
                                                        restarted, failed);
   }
-  CHECK(restarted > 50);  // else nothing was tried
-  CHECK(failed > 50);
+  CHECK(restarted > times(50u));  // else nothing was tried
+  CHECK(failed > times(50u));
 }
 
 TEST_CASE("a prompt that the model cannot hold is refused, and no other", "[cache budget]") {

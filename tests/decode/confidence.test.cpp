@@ -18,6 +18,7 @@
 
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -138,7 +139,7 @@ TEST_CASE("what the model thought of every choice comes back under every search"
 }
 
 TEST_CASE("guesses that were rejected leave no doubts behind", "[confidence]") {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(30u); ++seed) {
     TableModel<everything> model(doubted);
     Speculated guesses(model, PromptLookup({.shortest = 1}));
     using Search = Blockwise<>;

@@ -400,7 +400,7 @@ TEST_CASE("the settled beginning is what a sentence withdrawn just then would sh
 
 TEST_CASE("greedy streams everything, token by token", "[settled]") {
   std::mt19937_64 random(8);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < times(60); ++round) {
     auto const table = pick_table(random);
     auto const search = Greedy{.length = {.min = 3, .max = 25}, .scores = round % 2 == 0};
     TableRequest<Greedy> request{.source = random()};
@@ -426,7 +426,7 @@ TEST_CASE("greedy streams everything, token by token", "[settled]") {
 TEST_CASE("ended hypotheses count as long as they are among the n best", "[settled]") {
   std::mt19937_64 random(21);
   std::size_t held_back = 0, dropped = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < times(400); ++round) {
     BeamSearch search{.width = 4, .n_best = 1, .length = {.max = 16}, .early_stopping = {.finished = 4}};
     auto const table = pick_table(random);
     TableRequest<BeamSearch> const request{.source = random()};
@@ -442,8 +442,8 @@ TEST_CASE("ended hypotheses count as long as they are among the n best", "[settl
       held_back += wide[i].empty() && !narrow[i].empty();
     }
   }
-  CHECK(dropped > 10);
-  CHECK(held_back > 10);
+  CHECK(dropped > times(10));
+  CHECK(held_back > times(10));
 }
 
 TEST_CASE("only those that took part in the last step are told of, and only if wanted", "[settled]") {
@@ -474,7 +474,7 @@ TEST_CASE("who is told what is settled may end anybody, submit and poll", "[sett
   Table const table{.size = 10, .scale = 6, .eos_bias = -1};
   auto const search = presets::huggingface(3);
   std::mt19937_64 random(11);
-  for (auto round = 0; round < 150; ++round) {
+  for (auto round = 0; round < times(150); ++round) {
     CheckedTable<everything> model(TableModel<everything>{table});
     Decoder decoder(model, search, Streaming{.size = 1 + random() % 5, .refill_below = 1});
     std::map<std::uint64_t, Result> results;
@@ -548,7 +548,7 @@ TEST_CASE("who is told what is settled may end anybody, submit and poll", "[sett
 
 TEST_CASE("the common beginning of nodes of a tree", "[settled]") {
   std::mt19937_64 random(5);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < times(300); ++round) {
     History history;
     std::vector<History::Node> all{History::root};
     for (int i = 0; i < 30; ++i)

@@ -350,7 +350,7 @@ TEST_CASE("a long sentence in a long stream waits no longer than the guard", "[s
 
 TEST_CASE("each request is answered once, whatever is cancelled or fails", "[streaming]") {
   std::mt19937_64 random(11);
-  for (auto round = 0; round < 100; ++round) {
+  for (auto round = 0; round < times(100); ++round) {
     auto const table = random_table(random, 9);
     TableModel<everything> sound(table);
     BeamSearch const search{.width = 3, .length = {.max = 12}};

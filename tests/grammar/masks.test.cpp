@@ -345,6 +345,98 @@ TEST_CASE("masks of patterns with lengths are what trying all tokens finds, and 
   CHECK(limited > 100);
 }
 
+TEST_CASE("masks of schemas are what reading tokens byte by byte finds", "[grammar]") {
+  std::mt19937_64 random(24);
+  auto const draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  bytes.emplace_back();
+  TokenTrie const by_bytes(TokenBytes(bytes), vocabulary_of(bytes));
+  std::vector<std::string> tokens;  // lacks bytes, as real vocabularies do
+  for (int byte = 0; byte < 256; ++byte)
+    if (byte != 0x04 && byte != 0x1D && byte != 0xC0 && byte != 0xF1 && byte < 0xF5)
+      tokens.emplace_back(1, static_cast<char>(byte));
+  for (auto const* const piece : {"\": ", "\",\"", "{\"", "[\"", "\\n", "\\u00", "-7", "key", "id", "\xC3\xA9", "\xA9z",
+                                  "\xE2\x82\xAC\xE2\x82\xAC"})
+    tokens.emplace_back(piece);
+  std::vector<std::string> const alphabets{"0123456789", "abcdef0123456789", "keyid", "ghXYZ", "a9_-. ", "\xC3\xA9"};
+  for (int i = 0; i < 500; ++i) {
+    auto const& own = alphabets[static_cast<std::size_t>(draw(0, 5))];
+    auto const& other = alphabets[static_cast<std::size_t>(draw(0, 5))];
+    std::string piece;
+    for (auto n = draw(0, 9) == 0 ? draw(16, 30) : draw(2, 9); n > 0; --n) {
+      auto const& from = draw(0, 5) == 0 ? other : own;
+      piece += from[static_cast<std::size_t>(draw(0, static_cast<int>(from.size()) - 1))];
+    }
+    tokens.push_back(draw(0, 5) == 0 ? piece + "\"" : piece);
+  }
+  tokens.emplace_back();
+  TokenTrie const trie(TokenBytes(tokens), vocabulary_of(tokens));
+  std::string last;  // often the same one again, in another schema
+  auto const text_of = [&]() -> std::string {
+    if (draw(0, 5) == 0) return R"({"type":"string"})";
+    if (draw(0, 2) > 0 && !last.empty()) return last;
+    auto const least = draw(0, 25), most = least + (draw(0, 1) == 0 ? 0 : draw(1, 40));
+    auto const bounds = R"("minLength":)" + std::to_string(least) + R"(,"maxLength":)" + std::to_string(most) + "}";
+    std::vector<std::string> const patterns{"[0-9a-fA-F]+",      "^[0-9a-zA-Z._-]+$", "^[a-f]",
+                                            "^(id|key)-[0-9]+$", "[^0-9]{2}",         "^.{2,4}[0-9]+$"};
+    auto const& pattern = patterns[static_cast<std::size_t>(draw(0, 5))];
+    last = R"({"type":"string",)";
+    if (draw(0, 3) == 0) last += bounds;
+    else last += R"("pattern":")" + pattern + "\"" + (draw(0, 2) == 0 ? "}" : "," + bounds);
+    return last;
+  };
+  auto const object_of = [&] {
+    std::vector<std::string> const rests{R"("additionalProperties":false)", R"("additionalProperties":{"type":"null"})",
+                                         R"("patternProperties":{"id:.*":{"type":"null"}},"additionalProperties":)" +
+                                             text_of(),
+                                         R"("patternProperties":{"^[a-f]+$":)" + text_of() + "}"};
+    return R"({"type":"object","properties":{"key":)" + text_of() + R"(,"id":{"type":"integer"}},)" +
+           rests[static_cast<std::size_t>(draw(0, 3))] + "}";
+  };
+  int compared = 0, allowed = 0;
+  for (int round = 0; round < rounds(60); ++round) {
+    auto const kind = draw(0, 2);
+    auto const schema = kind == 0   ? text_of()
+                        : kind == 1 ? object_of()
+                                    : R"({"anyOf":[)" + object_of() + "," + object_of() + "]}";
+    INFO(schema);
+    std::optional<Grammar> grammar;
+    try {
+      grammar = Grammar::from_json_schema(schema);
+    } catch (std::invalid_argument const&) {  // no text
+      continue;
+    }
+    Structure const structure(*grammar, trie), reference(*grammar, by_bytes);
+    auto const read = [&](Structure::State from, std::string const& text) {
+      for (std::size_t i = 0; i < text.size() && reference.alive(from); ++i)
+        from = reference.next(from, static_cast<unsigned char>(text[i]));
+      return from;
+    };
+    auto state = structure.start(), expected = reference.start();
+    for (int step = 0; step < 25; ++step) {
+      auto const set = structure.may_follow(state, Limits::unlimited);
+      std::vector<Token> some;
+      for (Token token = 0; token + 1 < static_cast<Token>(tokens.size()); ++token) {
+        auto const& text = tokens[static_cast<std::size_t>(token)];
+        auto const follows = reference.alive(read(expected, text));
+        INFO(text);
+        if (set->contains(token) != follows) FAIL();
+        if (follows) some.insert(some.end(), text.size() > 1 ? 5 : 1, token);
+      }
+      ++compared, allowed += static_cast<int>(some.size());
+      CHECK(structure.complete(state) == reference.complete(expected));
+      if (some.empty()) break;
+      auto const token = some[static_cast<std::size_t>(draw(0, static_cast<int>(some.size()) - 1))];
+      state = structure.next(state, token);
+      expected = read(expected, tokens[static_cast<std::size_t>(token)]);
+      REQUIRE(structure.alive(state));
+    }
+  }
+  CHECK(compared > 500);
+  CHECK(allowed > 50'000);
+}
+
 TEST_CASE("automata and counts match what their parts match", "[grammar]") {
   std::mt19937_64 random(22);
   auto const draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };

@@ -14,6 +14,7 @@
 #include <support/line_reference.hpp>
 #include <support/output_layer.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +61,7 @@ std::string complaint(auto&& make) {
 
 TEST_CASE("clustered_projection is a softmax over the active tokens", "[clustered_projection]") {
   for (auto const unite : {Union::sentence, Union::batch})
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (std::uint64_t seed = 1; seed <= times(60u); ++seed) {
       OutputLayer layer(seed, 30 + static_cast<std::ptrdiff_t>(seed) * (seed % 10 == 0 ? 40 : 5),
                         1 + static_cast<std::ptrdiff_t>(seed % 19), 1 + seed % 3);
       ClusteredOptions const options{.always = {2, 5},
@@ -116,7 +117,7 @@ TEST_CASE("clustered_projection is a softmax over the active tokens", "[clustere
 }
 
 TEST_CASE("a sentence's answers do not depend on its neighbours, bit for bit", "[clustered_projection]") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(40u); ++seed) {
     auto const large = seed % 8 == 0;  // more active tokens than a product makes at once
     OutputLayer layer(seed, large ? 9000 : 400, large ? 4 : 1 + static_cast<std::ptrdiff_t>(seed % 40), 3,
                       large ? 900 : 1 + seed);
@@ -167,7 +168,7 @@ TEST_CASE("Union::batch is one sentence of all lines", "[clustered_projection]")
 }
 
 TEST_CASE("logits of active tokens are dense_projection's, bit for bit", "[clustered_projection]") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(30u); ++seed) {
     OutputLayer layer(seed, 2500, 1 + static_cast<std::ptrdiff_t>(seed) * 3, 1, seed % 3 == 0 ? 700 : 30);
     auto const precision = static_cast<Precision>(seed % 3);
     auto projection = layer.clustered({.always = {2}, .full_above = 0.9}, precision);
@@ -206,7 +207,7 @@ TEST_CASE("logits of active tokens are dense_projection's, bit for bit", "[clust
 
 TEST_CASE("a mask before the softmax is answered as dense_projection answers it", "[clustered_projection]") {
   auto worst = 0.0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(60u); ++seed) {
     OutputLayer layer(seed, 90 + static_cast<std::ptrdiff_t>(seed % 7) * 700, 10);
     auto projection = layer.clustered({.always = {2}});
     auto dense = layer.dense();

@@ -5,6 +5,7 @@
 
 #include <support/catch.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <array>
@@ -101,7 +102,7 @@ TEST_CASE("a set after the softmax leaves what it would leave of all log-probabi
           "[line_allowed]") {
   LogSoftmaxTopK expander, other;
   std::size_t full = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(400u); ++seed) {
     AllowedCase const c(seed);
     INFO("seed " << seed << ", V = " << c.size << ", best " << c.query.best << ", " << c.edits.size() << " edits");
     std::vector<Token> every(c.size);
@@ -126,12 +127,12 @@ TEST_CASE("a set after the softmax leaves what it would leave of all log-probabi
       CHECK(same_bits(answer.probes[i], it == all.end() ? lowest : it->log_prob));
     }
   }
-  CHECK(full > 200);
+  CHECK(full > times(150u));
 }
 
 TEST_CASE("a set before the softmax is a line without the others, bit for bit", "[line_allowed]") {
   LogSoftmaxTopK expander, other;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(300u); ++seed) {
     AllowedCase c(seed);
     INFO("seed " << seed << ", V = " << c.size << ", best " << c.query.best << ", " << c.edits.size() << " edits");
     c.query.stage = Stage::before_softmax;
@@ -154,7 +155,7 @@ TEST_CASE("a set before the softmax is a line without the others, bit for bit", 
 }
 
 TEST_CASE("dense_projection under a set answers as log_softmax_top_k does of its logits", "[line_allowed]") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= times(60u); ++seed) {
     AllowedCase c(seed);
     INFO("seed " << seed << ", V = " << c.size);
     if (c.size > 6000) continue;

@@ -7,6 +7,7 @@
 #include <support/catch.hpp>
 #include <support/decoding.hpp>
 #include <support/random_query.hpp>
+#include <support/times.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -83,7 +84,7 @@ class NearModel {
 }  // namespace
 
 TEST_CASE("a token that never comes changes no other, however near their scores are", "[greedy]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     auto const size = 3 + static_cast<std::int32_t>(seed % 40);
     NearModel without(size, false), with(size, true);
     INFO("seed " << seed << ", V = " << size);
@@ -112,7 +113,7 @@ TEST_CASE("a token that never comes changes no other, however near their scores 
 }
 
 TEST_CASE("greedy takes the best token until eos or the maximum", "[greedy]") {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(3000u); ++seed) {
     std::mt19937_64 random(seed);
     auto table = random_table(random, 4 + static_cast<std::int32_t>(random() % 30));
     if (seed % 5 == 0) table.levels = 3;
@@ -167,7 +168,7 @@ TEST_CASE("greedy gives the same bits in any batch, order and set of abilities",
 }
 
 TEST_CASE("greedy without scores finds the same tokens", "[greedy]") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 12);
     INFO("seed " << seed);
@@ -189,7 +190,7 @@ TEST_CASE("greedy without scores finds the same tokens", "[greedy]") {
 }
 
 TEST_CASE("greedy never says what the vocabulary forbids", "[greedy]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 9);
     INFO("seed " << seed);
@@ -208,7 +209,7 @@ TEST_CASE("greedy never says what the vocabulary forbids", "[greedy]") {
 
 TEST_CASE("greedy's score is a sum, or what its penalty makes of it", "[greedy]") {
   std::mt19937_64 random(5);
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     auto const table = random_table(random, 12);
     LengthLimits const length{.max = 9};
     auto const sum = run_one(table, seed, Greedy{.length = length}).hypotheses.at(0);
@@ -227,7 +228,7 @@ TEST_CASE("CTranslate2's greedy divides by the length and forbids eos before the
   CHECK(preset.length.max == 256);
   std::mt19937_64 random(6);
   std::size_t different = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(200u); ++seed) {
     auto const table = random_table(random, 12);
     auto search = preset;
     search.length.max = 9;
@@ -238,7 +239,7 @@ TEST_CASE("CTranslate2's greedy divides by the length and forbids eos before the
     CHECK(h.log_probs.at(0) >= plain.log_probs.at(0));
     different += h.log_probs.at(0) > plain.log_probs.at(0);
   }
-  CHECK(different > 150);
+  CHECK(different > times(150u));
   CHECK(presets::ctranslate2_greedy(0).penalty.score(-3, 5) == -3);
 }
 
@@ -289,7 +290,7 @@ TEST_CASE("greedy refuses lengths that make no sense", "[greedy]") {
 }
 
 TEST_CASE("a forced score is what the table says", "[forced_score]") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < times(300u); ++seed) {
     std::mt19937_64 random(seed);
     auto const table = random_table(random, 12);
     INFO("seed " << seed);

@@ -86,8 +86,8 @@ class NodeTokenMaker {
       out->counted = run != PlainText::unlimited && run > NodeTokens::most_depth;
       text.insert_into(set, out->counted ? NodeTokens::most_depth : run);
       walks_.walk_in(text.rest(), 0, alone, visit);
-    } else if (auto const most = walks_.exact_plain_length(alone); most > 0) {
-      text.insert_into(set, most);
+    } else if (auto const exact = walks_.exact_plain_length(alone); exact > 0) {
+      text.insert_into(set, exact);
       walks_.walk_in(text.rest(), 0, alone, visit);
     } else if (auto const slice = PlainText::slice((std::min)(machine_.plain_length(alone), NodeTokens::most_depth));
                slice >= 0) {

@@ -99,10 +99,11 @@ class TokenWalks {
   /// more than tokens can tell.
   SLUICE_LAZY std::int32_t exact_plain_length(State from) {
     constexpr auto plain = ((std::uint32_t{1} << CharacterKinds::count) - 1) & ~CharacterKinds::not_plain;
+    if (machine_.next(from, std::uint8_t{'z'}) == Pushdown::dead) return 0;
     LookedStates states;
     for (std::int32_t n = 0; n <= NodeTokens::most_depth && counts_characters(from); ++n) {
       auto const to = machine_.next(from, std::uint8_t{'z'});
-      if (to == Pushdown::dead) return n > 0 && reads_no_plain(from) ? n : 0;
+      if (to == Pushdown::dead) return reads_no_plain(from) ? n : 0;
       if (to == from || machine_.next(from, std::uint8_t{'~'}) != to || all_lead(states, from, plain) != to) return 0;
       from = to;
     }
@@ -260,7 +261,8 @@ class TokenWalks {
     auto const kinds = trie.kinds(at);
     if (kinds >= CharacterKinds::broken) return false;
     auto& known = states[state];
-    auto const looked = (kinds & ~known.tried) == 0 || ((kinds & known.tried & ~known.same) == 0 && ++known.visits >= 4);
+    auto const looked =
+        (kinds & ~known.tried) == 0 || ((kinds & known.tried & ~known.same) == 0 && ++known.visits >= 4);
     auto const to = looked ? all_lead(states, state, kinds) : Pushdown::dead;
     if (to == state) return whole(trie.below(at), state, true);
     auto const characters = trie.characters(at);
