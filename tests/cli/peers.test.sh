@@ -75,15 +75,40 @@ rm "$work/bin/sluice.bench.ctranslate2" "$work/bin/sluice.bench.llama"
 printf '#!/bin/sh\n' >"$work/bin/translate"
 cat >"$work/python" <<'P'
 #!/bin/sh
-[ "$1" = -c ] && exit 0
-[ -z "${OPENBLAS_CORETYPE+set}" ] || exit 3
-cat <<'J'
+case $* in
+  *importlib.metadata*) echo '{"pyctcdecode": "0.5.0", "fast-ctc-decode": "0.3.6"}' ;;
+  -c*) ;;
+  *peer_faster_whisper*) cat <<'J' ;;
+{"faster_whisper": "1.2.1", "rows": [{"search": "greedy", "files": 11, "same": 10, "times": [1.25, 1.5], "s": 2.0, "faster_whisper_s": 2.5}]}
+J
+  *python_ctc_peers*) cat <<'J' ;;
+371 frames, beam 100
+
+| beside | its ms | ours, ms | times as fast | the same text |
+| --- | --- | --- | --- | --- |
+| pyctcdecode, its cuts | 90.0 | 3.00 | 30.0 | yes |
+| pyctcdecode, its cuts, words | 80.0 | 4.00 | 20.0 | no |
+| flashlight | | | | left out: No module named 'flashlight' |
+| fast-ctc-decode | 30.0 | 6.00 | 5.0 | yes |
+J
+  *) [ -z "${OPENBLAS_CORETYPE+set}" ] || exit 3
+    cat <<'J' ;;
 {"ctranslate2": "4.8.5", "rows": [{"precision": "int8", "search": "greedy", "sentences": 8, "same": 7, "ctranslate2_ms": 3.0, "ms": 1.5,
  "times": [2.0, 1.5, 4.0], "ours_differ": 1, "ours_edits": 0.25, "ctranslate2_differ": 2, "ctranslate2_edits": 0.5}]}
 J
+esac
 P
-chmod +x "$work/python" "$work/bin/translate"
-peers --python "$work/python" >"$work/page.md" || fail "it failed: $(cat "$work/err")"
+printf '#!/bin/sh\n' | tee "$work/bin/transcribe" >"$work/bin/serve_llama"
+chmod +x "$work/python" "$work"/bin/{translate,transcribe,serve_llama}
+mkdir -p "$work/whisper/ctranslate2"
+peers --python "$work/python" --whisper "$work/whisper" --llama-server "$work/bin/serve_llama" --model "$work/no.gguf" >"$work/page.md" || fail "it failed: $(cat "$work/err")"
+says '| greedy | 2.50 | 2.00 | **1.38** (1.25 to 1.50) | 10 of 11 files |'
+says '| faster-whisper | 1.2.1 |'
+says '| pyctcdecode, its cuts, words | 80.0 | 4.00 | **20.0** | no |'
+says '| CTC | pyctcdecode | 20.00 to 30.00 |'
+says '| fast-ctc-decode | 0.3.6 |'
+says '| flashlight-text | not measured |'
+says 'Not measured: no model at `no.gguf` (`tools/fetch-smollm2`).'
 says '| int8 | greedy | 3.00 | 1.50 | **2.00** (1.50 to 4.00) | 7 of 8 |'
 says '| greedy | 2 of 8, 0.50 % | 1 of 8, 0.25 % |'
 says '| ctranslate2 (wheel) | 4.8.5 |'
