@@ -76,10 +76,9 @@ class SharedCounts {
       before[byte + 1] = before[byte] + (trie.single(static_cast<std::uint8_t>(byte)) ? 1 : 0);
     auto const has = [&](std::size_t first, std::size_t last) { return before[first] < before[last + 1]; };
     return (!automaton.behind_space || has(' ', ' ')) &&
-           std::ranges::all_of(automaton.places,
-                               [&](auto const& place) {
-                                 return place.kind != Automaton::Place::byte || has(place.low, place.high);
-                               }) &&
+           std::ranges::all_of(
+               automaton.places,
+               [&](auto const& place) { return place.kind != Automaton::Place::byte || has(place.low, place.high); }) &&
            std::ranges::all_of(automaton.edges, [&](auto const& edge) { return has(edge.first, edge.last); });
   }
 

@@ -179,7 +179,7 @@ class PlainText {
 
   std::vector<std::pair<std::int32_t, TokenSet>> up_to_;  // number of characters, tokens
   static constexpr std::int32_t not_plain = 255;
-  std::vector<std::uint8_t> characters_;                  // [sorted tokens]: their number, as far as it counts
+  std::vector<std::uint8_t> characters_;  // [sorted tokens]: their number, as far as it counts
   std::array<TrieNodes, slices.size()> longer_;
   std::array<std::vector<std::int32_t>, slices.size()> whole_;  // [node of longer_]: of the whole trie
   TrieNodes rest_;
