@@ -22,7 +22,10 @@ import tempfile
 import time
 import wave
 
-os.environ["OMP_NUM_THREADS"] = "1"
+if "OPENBLAS_CORETYPE" in os.environ:  # OpenBLAS reads it when it is loaded
+    del os.environ["OPENBLAS_CORETYPE"]
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import faster_whisper  # noqa: E402
 import numpy as np  # noqa: E402

@@ -99,9 +99,10 @@ J
 esac
 P
 printf '#!/bin/sh\n' | tee "$work/bin/transcribe" >"$work/bin/serve_llama"
-chmod +x "$work/python" "$work"/bin/{translate,transcribe,serve_llama}
+cp "$work/bin/translate" "$work/bin/espeak-ng"
+chmod +x "$work/python" "$work"/bin/{translate,transcribe,serve_llama,espeak-ng}
 mkdir -p "$work/whisper/ctranslate2"
-peers --python "$work/python" --whisper "$work/whisper" --llama-server "$work/bin/serve_llama" --model "$work/no.gguf" >"$work/page.md" || fail "it failed: $(cat "$work/err")"
+PATH="$work/bin:$PATH" peers --python "$work/python" --whisper "$work/whisper" --llama-server "$work/bin/serve_llama" --model "$work/no.gguf" >"$work/page.md" || fail "it failed: $(cat "$work/err")"
 says '| greedy | 2.50 | 2.00 | **1.38** (1.25 to 1.50) | 10 of 11 files |'
 says '| faster-whisper | 1.2.1 |'
 says '| pyctcdecode, its cuts, words | 80.0 | 4.00 | **20.0** | no |'
